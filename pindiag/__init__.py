@@ -1,0 +1,3 @@
+"""pindiag: measures why a PyTorch training script is slow, by experiment."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,946 @@
+"""Everything that is stored or passed between layers, as msgspec structs.
+
+Three families live here: what was asked (`RunSpec`, `LaunchOrder`), what happened (`Record`, one line of a
+journal each), and what it means (`Report`, the content of report.json). Words are those of DESIGN.md section 2.
+A number's name ends in its unit unless it is a count or a ratio.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+
+Scalar = bool | int | float | str | None
+NonBlocking = bool | Literal["mixed"] | None
+Isolation = Literal["live", "fresh"]
+Severity = Literal["high", "medium", "low"]
+Status = Literal["confirmed", "suspected", "not_settled", "ruled_out", "not_applicable", "error"]
+
+
+class Base(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored value: immutable, keyword-only; unknown keys of newer versions are ignored."""
+
+
+# ---------------------------------------------------------------------------------------------- what was asked
+
+
+class Configuration(Base, frozen=True, kw_only=True):
+    """Arguments of the training loader; the *baseline* is what the script itself says."""
+
+    num_workers: int
+    pin_memory: bool
+    non_blocking: NonBlocking
+    """None: no transfer call was seen; "mixed": some calls have it, some not."""
+    prefetch_factor: int | None
+    persistent_workers: bool
+    batch_size: int | None
+
+
+class Treatment(Base, frozen=True, kw_only=True):
+    """What a block runs under.
+
+    `changes` names only what differs from the script as written; it is all that the probe applies, so an empty
+    one is the baseline.
+    """
+
+    id: str
+    kind: Literal["configuration", "ablation", "tweak"]
+    configuration: Configuration
+    changes: dict[str, bool | int | None] = {}
+    ablation: str | None = None
+    tweak: str | None = None
+
+
+class BlockOrder(Base, frozen=True, kw_only=True):
+    """A block to run: settle steps, then counted steps between two device synchronisations.
+
+    With `steps` None the probe fixes the number at the end of settling, before it counts, so that the counted
+    part lasts about `seconds` and covers at least two queues.
+    """
+
+    block: int
+    round: int
+    trial: str
+    seconds: float = 1.5
+    settle_steps: int | None = None
+    steps: int | None = None
+
+
+class LaunchOrder(Base, frozen=True, kw_only=True):
+    """One start of the target, as `plan` wants it."""
+
+    purpose: Literal["discover", "round", "verify"]
+    isolation: Isolation = "fresh"
+    treatment: Treatment | None
+    """None: the script as written, before its configuration is known (the first launch)."""
+    blocks: list[BlockOrder]
+    profile: bool = False
+    """A profiler window after the last counted block."""
+    natural_epochs: bool = False
+    """Epochs end where the script's own would."""
+
+
+class LoaderKey(Base, frozen=True, kw_only=True):
+    """Tells the training loader again in another launch of the same script."""
+
+    location: str
+    """file:line of construction, absolute path."""
+    ordinal: int
+    """How many loaders were made at that place before it."""
+
+
+class ProbeSpec(Base, frozen=True, kw_only=True):
+    """What a launch tells its child: the file whose path is the probe's only argument."""
+
+    launch: int
+    target: str
+    module: bool
+    args: list[str]
+    run_directory: str
+    pipe_read_fd: int
+    pipe_write_fd: int
+    treatment: Treatment | None
+    blocks: list[BlockOrder]
+    profile: bool
+    profile_steps: int
+    natural_epochs: bool
+    loader: LoaderKey | None
+    """The training loader where an earlier launch found it."""
+    loader_place: str | None
+    """`--loader FILE:LINE`."""
+    device: str | None
+    keep_cap_bytes: int
+    """An existing file larger than this is not changed in place."""
+
+
+class RunSpec(Base, frozen=True, kw_only=True):
+    """run.json: what was asked, and on what."""
+
+    schema_version: int = SCHEMA_VERSION
+    target: str
+    """Absolute path of the script, or the module's name."""
+    module: bool
+    args: list[str]
+    cwd: str
+    python: str
+    started_utc: str
+    """ISO 8601."""
+    command: list[str]
+    sweep: bool
+    grid: str | None
+    budget_s: float
+    rounds: int
+    steps: int | None
+    seed: int
+    device: str | None
+    loader: str | None
+    wait_s: float
+    verify: bool = True
+    fresh: bool = True
+    keep_cap_bytes: int = 1 << 30
+    usable_cpus: int
+    pindiag_version: str
+
+
+# ---------------------------------------------------------------------------------------------- what happened
+
+
+class Record(Base, tag_field="type", frozen=True, kw_only=True):
+    """One line of a journal. `t_ns` is CLOCK_MONOTONIC, the same for all processes of a machine."""
+
+    launch: int
+    t_ns: int
+    rank: int = 0
+
+
+# ...written by the parent (journal/parent.jsonl, journal/sampler-NNN.jsonl)
+
+
+class Machine(Record, tag="machine", frozen=True, kw_only=True):
+    """The machine, read once when the run starts (launch 0)."""
+
+    platform: str
+    kernel: str
+    logical_cpus: int
+    physical_cpus: int | None
+    usable_cpus: int
+    usable_cpus_reason: str
+    """What limits them: "affinity", "cgroup quota", "all"."""
+    memory_bytes: int
+    memory_available_bytes: int
+    cgroup_memory_limit_bytes: int | None
+    swap_bytes: int
+    shm_bytes: int | None
+    shm_free_bytes: int | None
+    open_files_limit: int | None
+    locked_memory_limit_bytes: int | None
+    """RLIMIT_MEMLOCK; None: unlimited or not known."""
+    gpus: list[dict[str, Scalar]]
+    """One a GPU, from NVML: name, uuid, memory_bytes, driver, pcie_gen, pcie_width, pcie_gen_max, pcie_width_max."""
+    fingerprint: str
+    """A hash that tells equal machines without naming them."""
+    missing: dict[str, str] = {}
+    """What could not be read, with the reason."""
+
+
+class LaunchBegan(Record, tag="launch_began", frozen=True, kw_only=True):
+    """A child was started."""
+
+    pid: int
+    order: LaunchOrder
+
+
+class LaunchEnded(Record, tag="launch_ended", frozen=True, kw_only=True):
+    """A child has ended, and its group is gone."""
+
+    status: Literal["ok", "failed", "interrupted"]
+    exit: str
+    """In words: "stopped after the schedule", "killed by SIGKILL", "exit status 1", ..."""
+    returncode: int | None
+    seconds: float
+    reason: str | None = None
+    """One sentence when it is not ok: out of memory, time-out, the exception's last line, ..."""
+
+
+class Process(Base, frozen=True, kw_only=True):
+    """One process of the target's tree at one moment; counters are cumulative since its start."""
+
+    pid: int
+    role: Literal["main", "worker", "other"]
+    cpu_s: float
+    """User and system time."""
+    rss_bytes: int
+    threads: int
+    voluntary_switches: int | None
+    involuntary_switches: int | None
+    minor_faults: int | None
+    major_faults: int | None
+    run_delay_s: float | None
+    """Time spent runnable but waiting for a CPU (/proc/PID/schedstat, all threads)."""
+    read_bytes: int | None
+    """Bytes fetched from storage (/proc/PID/io)."""
+    block_io_delay_s: float | None = None
+    """Time spent waiting for block I/O (/proc/PID/stat field 42), where the kernel accounts it."""
+    state: str | None = None
+    pin_thread_cpu_s: float | None = None
+    """CPU time of the thread named pt_data_pin, main process only."""
+
+
+class Sample(Record, tag="sample", frozen=True, kw_only=True):
+    """What the sampler saw at one moment (journal/sampler-NNN.jsonl)."""
+
+    processes: list[Process]
+    memory_available_bytes: int | None
+    memory_cached_bytes: int | None
+    swap_used_bytes: int | None
+    shm_used_bytes: int | None
+    cgroup_memory_bytes: int | None
+    cgroup_throttled_s: float | None
+    """Cumulative."""
+    psi_cpu_s: float | None
+    psi_io_s: float | None
+    psi_memory_s: float | None
+    """Cumulative seconds in which some task stalled (/proc/pressure)."""
+    machine_cpu_s: float | None
+    """Cumulative busy CPU seconds of the whole machine."""
+    gpu_utilization: float | None
+    """Share of NVML's last window in which any kernel ran, 0 to 1."""
+    gpu_memory_utilization: float | None
+    gpu_memory_bytes: int | None
+    gpu_sm_clock_mhz: int | None
+    gpu_throttle_reasons: int | None
+    pcie_rx_bytes_per_s: int | None
+    sampler_cpu_s: float
+    """CPU seconds that the sampler itself has used in this launch."""
+
+
+class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
+    """Proportional set sizes, read while the target pauses at the end of a block."""
+
+    block: int
+    trial: str
+    pss_bytes: int | None
+    """Sum over the target's tree."""
+    worker_pss_bytes: int | None
+    shm_bytes: int | None
+    """Shared memory mapped by the tree, counted once (Pss_Shmem)."""
+    reason: str | None = None
+
+
+class FilesSettled(Record, tag="files_settled", frozen=True, kw_only=True):
+    """The user's files were put back after a launch; new ones moved or listed."""
+
+    restored: list[str]
+    moved: list[str]
+    listed: list[str]
+    failed: dict[str, str] = {}
+
+
+class RunEnded(Record, tag="run_ended", frozen=True, kw_only=True):
+    """The last record of a run that ended in order (launch 0)."""
+
+    status: Literal["ok", "failed", "interrupted"]
+    reason: str | None = None
+
+
+# ...written by the probe (journal/launch-NNN-PID.jsonl), some also sent over the pipe
+
+
+class LaunchStarted(Record, tag="launch_started", frozen=True, kw_only=True):
+    """The probe is installed; the target's first line has not run yet."""
+
+    pid: int
+    python_version: str
+    torch_version: str
+    cuda_version: str | None
+
+
+class LoaderMade(Record, tag="loader_made", frozen=True, kw_only=True):
+    """A DataLoader was constructed."""
+
+    loader: int
+    """Number of the loader in this launch, by first construction."""
+    key: LoaderKey
+    class_name: str
+    dataset_class: str
+    configuration: Configuration
+    """As given to the constructor; `non_blocking` is None."""
+
+
+class LoaderIterated(Record, tag="loader_iterated", frozen=True, kw_only=True):
+    """An iterator over a DataLoader was born."""
+
+    loader: int
+    iterator: int
+    configuration: Configuration
+    """In effect in that iterator: `pin_memory` is what it really does."""
+    startup_ms: float
+    """Time in `__iter__`: workers forked or spawned."""
+    first_batch_ms: float | None
+    """From the call of `__iter__` to the first batch."""
+    start_method: str | None
+    worker_pids: list[int]
+
+
+class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
+    """The training loader is known; blocks can begin. Also sent over the pipe."""
+
+    loader: int
+    key: LoaderKey
+    why: str
+    others: list[str]
+    configuration: Configuration
+    """The baseline (in a launch under a treatment: what it made of it)."""
+    batches_per_epoch: int | None
+    dataset_samples: int | None
+    batch_samples: int
+    sample_bytes: int
+    batch_bytes: int
+    tensors: int
+    """Tensors in one batch."""
+    iterable: bool
+    dataset_class: str
+    start_method: str | None
+    accelerator: str | None
+    """Device type torch offers: "cuda", "mps", ...; None where there is none."""
+    device: str | None
+    """Where the script moves its batches, e.g. "cuda:0"; None where it moves none."""
+    device_name: str | None
+    intraop_threads: int | None
+    """Read from the OpenMP library by ctypes, never by torch.get_num_threads() (FACTS.md A6)."""
+
+
+class FirstStep(Record, tag="first_step", frozen=True, kw_only=True):
+    """The first training step is done: what came before does not count against the budget. Also on the pipe."""
+
+
+class TreatmentApplied(Record, tag="treatment_applied", frozen=True, kw_only=True):
+    """What the probe changed, and what it could not."""
+
+    trial: str
+    applied: dict[str, bool | int | None]
+    refused: dict[str, str]
+    """Name of the change to the reason."""
+    how: str
+    """"cloned at iteration", "changed at construction", "nothing to change"."""
+
+
+class BlockPhase(Record, tag="block_phase", frozen=True, kw_only=True):
+    """A block settles, counts, or has stopped counting. Also on the pipe (the sampler reads at these moments)."""
+
+    block: int
+    trial: str
+    phase: Literal["settling", "counting", "counted"]
+
+
+class TransferSite(Base, frozen=True, kw_only=True):
+    """Host-to-device calls of one place in one block."""
+
+    location: str
+    calls: int
+    bytes: int
+    ms: float
+    """Time in the calls on the main thread."""
+    pinned_calls: int
+    non_blocking_calls: int
+
+
+class SyncSite(Base, frozen=True, kw_only=True):
+    """Calls at one place that wait for the device, in one block."""
+
+    location: str
+    kind: str
+    calls: int
+    ms: float
+
+
+class PinThread(Base, frozen=True, kw_only=True):
+    """What the pin thread (or, without workers, the main thread) did in the counted part."""
+
+    batches: int
+    receive_ms: float
+    """On CPU inside `queue.get()`: unpickling and mapping."""
+    pin_ms: float
+    idle_ms: float
+    """Waiting inside `queue.get()`."""
+    in_main_thread: bool
+
+
+class HostAllocator(Base, frozen=True, kw_only=True):
+    """Difference of torch.cuda.host_memory_stats() over the counted part, and its level at the end."""
+
+    allocations: int
+    alloc_ms: float
+    active_bytes: int | None
+    reserved_bytes: int | None
+
+
+class Block(Record, tag="block", frozen=True, kw_only=True):
+    """A block is done. Also on the pipe. Totals are over the counted steps."""
+
+    block: int
+    trial: str
+    round: int
+    settle_steps: int
+    steps: int
+    samples: int
+    started_ns: int
+    ended_ns: int
+    seconds: float
+    """Counted time, synchronisations at both ends included, gaps between epochs left out."""
+    gap_s: float
+    """Time between epochs inside the block, not counted."""
+    status: Literal["counted", "short", "failed"]
+    """short: the script ended before the block's length; counted when it still covers two queues."""
+    reason: str | None
+    wait_ms: float
+    wait_cpu_ms: float
+    """Part of the wait in which the main thread was on CPU."""
+    transfer_ms: float
+    synchronise_ms: float
+    optimizer_ms: float
+    main_cpu_ms: float
+    """CPU time of the main thread."""
+    step_ms: list[float]
+    """Each counted step (at most the first 2 000)."""
+    step_wait_ms: list[float]
+    transfers: list[TransferSite]
+    syncs: list[SyncSite]
+    pin_thread: PinThread | None
+    host_allocator: HostAllocator | None
+    missing: dict[str, str]
+    """Field to the reason why it is null."""
+    probe_us_per_step: float
+    """The probe's own time in the main thread, measured in this block."""
+
+
+class Window(Record, tag="window", frozen=True, kw_only=True):
+    """A torch.profiler window, after the last counted block."""
+
+    trial: str
+    steps: int
+    trace: str | None
+    """Path inside the run directory."""
+    reason: str | None
+    seconds: float
+
+
+class Unmeasured(Record, tag="unmeasured", frozen=True, kw_only=True):
+    """Something that could not be measured or changed in this launch."""
+
+    key: str
+    reason: str
+
+
+class FileTouched(Record, tag="file_touched", frozen=True, kw_only=True):
+    """The guard met a file of the user's, before the file was touched (journal/files-NNN-PID.jsonl)."""
+
+    path: str
+    action: Literal["set_aside", "copied", "created", "directory", "linked", "refused", "left"]
+    """set_aside: renamed to `kept`; copied / linked: a copy or hard link in `kept`; created: did not exist;
+    directory: a new directory; refused: over the cap; left: seen but not guarded (see reason)."""
+    kept: str | None
+    """Path of the original, in kept/NNN/ or beside it."""
+    writer: str | None = None
+    """"torch.save" or "safetensors" where one of them wrote it."""
+    reason: str | None = None
+
+
+class TargetFailed(Record, tag="target_failed", frozen=True, kw_only=True):
+    """The target raised; its traceback without our frames. Also on the pipe."""
+
+    exception: str
+    message: str
+    traceback: str
+    step: int | None
+    """Training steps done before."""
+    past_natural_end: bool
+    """It had been given more steps than its own epochs have."""
+
+
+class TargetEnded(Record, tag="target_ended", frozen=True, kw_only=True):
+    """The target is over, by itself or stopped by pindiag. Also on the pipe."""
+
+    how: Literal["stopped", "finished", "exit", "failed"]
+    status: int
+    """The exit status the script gave."""
+    steps: int
+    epochs: float | None
+
+
+AnyRecord = (
+    Machine
+    | LaunchBegan
+    | LaunchEnded
+    | Sample
+    | MemoryRead
+    | FilesSettled
+    | RunEnded
+    | LaunchStarted
+    | LoaderMade
+    | LoaderIterated
+    | LoaderChosen
+    | FirstStep
+    | TreatmentApplied
+    | BlockPhase
+    | Block
+    | Window
+    | Unmeasured
+    | FileTouched
+    | TargetFailed
+    | TargetEnded
+)
+
+
+class WorkerBatch(Base, frozen=True, kw_only=True):
+    """One batch of one worker, from its ring."""
+
+    launch: int
+    pid: int
+    worker: int
+    started_ns: int
+    """When fetching began."""
+    fetch_ns: int
+    """Fetching all samples, collate not included."""
+    collate_ns: int
+    cpu_ns: int
+    """CPU time of the fetching thread over fetch and collate."""
+    samples: int
+
+
+# ---------------------------------------------------------------------------------------------- what it means
+
+
+class Estimate(Base, frozen=True, kw_only=True):
+    """A median or geometric mean with its 95 % interval; the interval is None below three values."""
+
+    median: float
+    ci95: tuple[float, float] | None
+
+
+class Ratio(Base, frozen=True, kw_only=True):
+    """Throughput over the baseline's, paired within rounds."""
+
+    ratio: float
+    ci95: tuple[float, float] | None
+    """t-interval of the log ratios."""
+    rounds: int
+    p_corrected: float | None = None
+    """Two-sided p of "no difference", Holm-corrected over the configurations compared."""
+
+
+class StageMs(Base, frozen=True, kw_only=True):
+    """Main-thread stages of a mean step, in milliseconds; they add up to it. None: not measured."""
+
+    wait: float | None
+    transfer: float | None
+    synchronise: float | None
+    optimizer: float | None
+    script: float | None
+
+
+class GpuStep(Base, frozen=True, kw_only=True):
+    """From the profiler window, a mean step."""
+
+    kernel_ms: float | None
+    copy_ms: float | None
+    busy_share: float | None
+    overlap_share: float | None
+    """Share of copy time during which a kernel ran."""
+    pageable_bytes: int | None
+    pinned_bytes: int | None
+    copy_gb_per_s: float | None
+    synchronise_ms: float | None
+    idle_share: float | None
+    launches: float | None
+
+
+class PinThreadMs(Base, frozen=True, kw_only=True):
+    """The pin thread, a mean batch."""
+
+    receive: float | None
+    pin: float | None
+    idle: float | None
+
+
+class WorkerMs(Base, frozen=True, kw_only=True):
+    """The workers, a mean batch of one worker."""
+
+    fetch: float | None
+    collate: float | None
+    hand_off: float | None
+    idle: float | None
+
+
+class MemoryBytes(Base, frozen=True, kw_only=True):
+    """Memory of the target's processes under one treatment."""
+
+    pss: int | None
+    pinned: int | None
+    shm: int | None
+
+
+class SamplerFigures(Base, frozen=True, kw_only=True):
+    """psutil and NVML over the counted parts of a trial's blocks."""
+
+    samples: int
+    cpu_percent: float | None
+    """Of all processes of the target; 100 is one core."""
+    main_cpu_percent: float | None
+    worker_cpu_percent: float | None
+    """Mean of one worker."""
+    pin_thread_cpu_percent: float | None
+    run_delay_share: float | None
+    """Run-queue delay of the tree per second of its wanted CPU time (delay / (delay + CPU))."""
+    involuntary_switches_per_s: float | None
+    major_faults_per_s: float | None
+    read_bytes_per_s: float | None
+    rss_bytes: int | None
+    worker_rss_bytes: int | None
+    """Largest resident size of one worker."""
+    memory_available_bytes: int | None
+    swap_used_bytes: int | None
+    psi_cpu_share: float | None
+    psi_io_share: float | None
+    psi_memory_share: float | None
+    gpu_utilization: float | None
+
+
+class ProfilerFigures(Base, frozen=True, kw_only=True):
+    """The profiler window of a trial."""
+
+    steps: int
+    trace: str | None
+    reason: str | None
+
+
+class Trial(Base, frozen=True, kw_only=True):
+    """One treatment and what became of it."""
+
+    id: str
+    kind: Literal["configuration", "ablation", "tweak"]
+    configuration: Configuration
+    ablation: str | None
+    tweak: str | None
+    isolation: Isolation
+    status: Literal["measured", "failed", "skipped", "predicted"]
+    reason: str | None
+    blocks: list[int]
+    """Ids of its counted blocks, verification excluded."""
+    steps: int
+    samples_per_second: Estimate | None
+    versus_baseline: Ratio | None
+    predicted_samples_per_second: float | None
+    stage_ms: StageMs
+    gpu: GpuStep | None
+    pin_thread_ms: PinThreadMs | None
+    worker_ms: WorkerMs | None
+    memory_bytes: MemoryBytes
+    sampler: SamplerFigures | None
+    profiler: ProfilerFigures | None
+    startup_s: float | None
+    """From `__iter__` to the first batch."""
+    epoch_s: float | None
+    """Reckoned for the natural epoch length, start-up included."""
+
+
+class BlockFigures(Base, frozen=True, kw_only=True):
+    """One block as report.json shows it."""
+
+    id: int
+    launch: int
+    round: int
+    trial: str
+    settle_steps: int
+    steps: int
+    samples: int
+    seconds: float
+    status: str
+    reason: str | None
+    purpose: Literal["discover", "round", "verify"]
+    journal: str
+    """Where its record stands: file name and line."""
+
+
+class Evidence(Base, frozen=True, kw_only=True):
+    """One figure behind a finding."""
+
+    name: str
+    value: Scalar
+    unit: str | None
+    source: str
+    """The blocks, trace or sampler window it comes from."""
+
+
+class Effect(Base, frozen=True, kw_only=True):
+    """What a fix gives."""
+
+    kind: Literal["verified", "measured", "provisional", "predicted"]
+    ratio: float
+    ci95: tuple[float, float] | None
+
+
+class Safety(Base, frozen=True, kw_only=True):
+    """The gate of DESIGN.md section 7."""
+
+    status: Literal["passed", "failed", "not_checked"]
+    reason: str
+
+
+class Fix(Base, frozen=True, kw_only=True):
+    """A change that removes a cause."""
+
+    summary: str
+    changes: dict[str, bool | int | None]
+    location: str | None
+    patch: str | None
+    """Unified diff against the user's file."""
+    snippet: str | None
+    """Where the place cannot be edited safely."""
+    effect: Effect | None
+    trade_off: str | None
+    safety: Safety
+
+
+class Finding(Base, frozen=True, kw_only=True):
+    """What a rule says about its root cause."""
+
+    rule: str
+    """Code, e.g. "PD108"."""
+    cause: str
+    status: Status
+    severity: Severity | None
+    title: str
+    explanation: str
+    evidence: list[Evidence] = []
+    counter_evidence: list[Evidence] = []
+    consequence_of: str | None = None
+    fixes: list[Fix] = []
+    reason: str | None = None
+    """Why it is not_applicable, or the error."""
+    experiment: str | None = None
+    """The treatment or command that would settle a suspected cause."""
+
+
+class Fact(Base, frozen=True, kw_only=True):
+    """A derived number; value None has a reason. What rules read."""
+
+    name: str
+    value: Scalar
+    unit: str | None
+    trial: str | None
+    source: str
+    reason: str | None = None
+
+
+class Verdict(Base, frozen=True, kw_only=True):
+    """The sentence on top."""
+
+    headline: str
+    primary_cause: str | None
+    confidence: Literal["confirmed", "suspected", "none"]
+
+
+class LoaderFigures(Base, frozen=True, kw_only=True):
+    """The training loader."""
+
+    chosen: str
+    why: str
+    others: list[str]
+    batches_per_epoch: int | None
+    sample_bytes: int | None
+    batch_bytes: int | None
+
+
+class NoiseFloor(Base, frozen=True, kw_only=True):
+    """How far the script as written differs from itself, as a ratio >= 1."""
+
+    ratio: float | None
+    source: str
+
+
+class Ceilings(Base, frozen=True, kw_only=True):
+    """Ids of the ablations that ran."""
+
+    compute_only: str | None
+    host_batch: list[str]
+    loader_only: list[str]
+
+
+class Factor(Base, frozen=True, kw_only=True):
+    """One of the article's six factors: its rule of thumb beside what was measured here."""
+
+    name: str
+    value: Scalar
+    rule_of_thumb: str
+    measured: str
+
+
+class Recommendation(Base, frozen=True, kw_only=True):
+    """The cheapest configuration within 2 % of the best; the baseline's id means: keep what you have."""
+
+    trial: str
+    configuration: Configuration
+    versus_baseline: Ratio | None
+    firmness: Literal["verified", "measured", "provisional"]
+    frontier: list[str]
+
+
+class Verification(Base, frozen=True, kw_only=True):
+    """Fresh launches of baseline and recommendation in alternating order."""
+
+    pairs: int
+    launches: list[int]
+    baseline_samples_per_second: list[float]
+    recommended_samples_per_second: list[float]
+    ratio: float
+    ci95: tuple[float, float] | None
+    agrees_with_live: bool | None
+
+
+class LaunchFigures(Base, frozen=True, kw_only=True):
+    """One launch."""
+
+    id: int
+    isolation: Isolation
+    pid: int
+    epochs: float | None
+    exit: str
+    status: str
+
+
+class NotMeasured(Base, frozen=True, kw_only=True):
+    """A null somewhere above, with its reason."""
+
+    key: str
+    reason: str
+
+
+class Overhead(Base, frozen=True, kw_only=True):
+    """What measuring cost."""
+
+    probe_us_per_step: float | None
+    share_of_step: float | None
+    sampler_cpu_share: float | None
+
+
+class TargetFigures(Base, frozen=True, kw_only=True):
+    """How the script fared."""
+
+    exit: str
+    status: Literal["ok", "failed", "interrupted"]
+    files_changed: list[str]
+    error: str | None = None
+    """The script's own traceback, where it failed under its own configuration."""
+    error_step: int | None = None
+
+
+class Report(Base, frozen=True, kw_only=True):
+    """report.json."""
+
+    schema_version: int
+    verdict: Verdict
+    findings: list[Finding]
+    loader: LoaderFigures | None
+    baseline: str | None
+    trials: list[Trial]
+    blocks: list[BlockFigures]
+    noise_floor: NoiseFloor
+    ceilings: Ceilings
+    factors: list[Factor]
+    facts: list[Fact]
+    recommendation: Recommendation | None
+    verification: Verification | None
+    ranks: list[dict[str, Any]]
+    launches: list[LaunchFigures]
+    not_measured: list[NotMeasured]
+    overhead: Overhead
+    environment: dict[str, Scalar]
+    target: TargetFigures
+
+
+class Band(Base, frozen=True, kw_only=True):
+    """The counted part of a block on the time axis."""
+
+    block: int
+    trial: str
+    start_s: float
+    end_s: float
+
+
+class Series(Base, frozen=True, kw_only=True):
+    """The machine over the run's time, for the charts; every list is as long as `t_s`."""
+
+    t_s: list[float]
+    main_cpu_percent: list[float | None]
+    workers_cpu_percent: list[float | None]
+    rss_bytes: list[float | None]
+    memory_available_bytes: list[float | None]
+    gpu_utilization: list[float | None]
+    psi_cpu_share: list[float | None]
+    psi_io_share: list[float | None]
+    psi_memory_share: list[float | None]
+    bands: list[Band]
+
+
+class Span(Base, frozen=True, kw_only=True):
+    """One bar of the step timeline."""
+
+    lane: str
+    """"main", "pin thread", "copies", "kernels", "worker 0", ..."""
+    name: str
+    start_ms: float
+    end_ms: float
+
+
+class Drawing(Base, frozen=True, kw_only=True):
+    """What the HTML report draws beyond report.json."""
+
+    series: Series | None
+    series_reason: str | None
+    timeline: list[Span]
+    timeline_reason: str | None
+    timeline_trial: str | None

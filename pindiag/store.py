@@ -1,0 +1,225 @@
+"""The run directory: names, atomic writes, and decoding of everything that stands in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from pindiag.errors import NotARun, OutputRefused
+from pindiag.model import SCHEMA_VERSION, AnyRecord, Block, Report, RunSpec, WorkerBatch
+
+RING_HEADER = struct.Struct("<8sqqqq")
+"""Magic "PDRING01", launch, pid, worker, number of batches written so far."""
+RING_ENTRY = struct.Struct("<qqqqq")
+"""started_ns, fetch_ns, collate_ns, cpu_ns, samples of one batch."""
+RING_MAGIC = b"PDRING01"
+
+_record_decoder = msgspec.json.Decoder(AnyRecord)
+
+T = TypeVar("T", RunSpec, Report)
+
+
+class RunDirectory:
+    """Paths of a run and access to what it holds."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.spec_path = path / "run.json"
+        self.journal = path / "journal"
+        self.rings = path / "rings"
+        self.traces = path / "traces"
+        self.kept = path / "kept"
+        self.target_log = path / "target.log"
+        self.report_html = path / "report.html"
+        self.report_json = path / "report.json"
+        self.summary_md = path / "summary.md"
+
+    @classmethod
+    def create(cls, path: Path, *, force: bool = False) -> RunDirectory:
+        """Make an empty run directory.
+
+        Raises:
+            OutputRefused: it exists already and `force` is false, or it cannot be written.
+        """
+        run = cls(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if not force:
+                raise OutputRefused(f"{path} exists already.", "Choose another -o, or overwrite it with --force.")
+            if not run.spec_path.is_file():
+                raise OutputRefused(f"{path} holds no pindiag run, so it is not overwritten.", "Choose another -o.")
+            run._clear()
+        try:
+            for folder in (run.journal, run.rings, run.traces, run.kept):
+                folder.mkdir(parents=True, exist_ok=True)
+            (path / ".gitignore").write_text("*\n")
+        except OSError as error:
+            raise OutputRefused(f"{path} cannot be written: {error.strerror}.", "Choose another -o.") from error
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open an existing run.
+
+        Raises:
+            NotARun: there is no run.json in it.
+        """
+        run = cls(path)
+        if not run.spec_path.is_file():
+            raise NotARun(f"{path} holds no pindiag run (no run.json).", "Name a folder that `pindiag run` made.")
+        return run
+
+    def _clear(self) -> None:
+        for entry in self.path.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a file so that a reader sees the old content or the new one, never a part."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+
+    def write_spec(self, spec: RunSpec) -> None:
+        """Write run.json."""
+        self.write(self.spec_path, msgspec.json.format(msgspec.json.encode(spec)))
+
+    def read_spec(self) -> RunSpec:
+        """Read run.json.
+
+        Raises:
+            NotARun: it is damaged or of another schema version.
+        """
+        return _decode_versioned(self.spec_path, RunSpec)
+
+    def write_report(self, report: Report) -> None:
+        """Write report.json."""
+        self.write(self.report_json, msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+
+    def read_report(self) -> Report:
+        """Read report.json.
+
+        Raises:
+            NotARun: it is missing, damaged or of another schema version.
+        """
+        return _decode_versioned(self.report_json, Report)
+
+    def records(self) -> list[AnyRecord]:
+        """All records of all journals in the order of their time."""
+        found = [record for path in sorted(self.journal.glob("*.jsonl")) for _, record in read_journal(path)]
+        return sorted(found, key=lambda record: record.t_ns)
+
+    def places(self) -> dict[int, str]:
+        """Block id to the place of its record in the journal: file name and line."""
+        return {
+            record.block: f"{path.name}:{line}"
+            for path in sorted(self.journal.glob("*.jsonl"))
+            for line, record in read_journal(path)
+            if isinstance(record, Block)
+        }
+
+    def worker_batches(self) -> list[WorkerBatch]:
+        """All batches that workers wrote into their rings."""
+        return [batch for path in sorted(self.rings.glob("*.ring")) for batch in read_ring(path)]
+
+
+def _decode_versioned(path: Path, kind: type[T]) -> T:
+    try:
+        content = path.read_bytes()
+        version = msgspec.json.decode(content, type=_Versioned).schema_version
+        if version != SCHEMA_VERSION:
+            raise NotARun(f"{path} is of schema version {version}; this pindiag reads {SCHEMA_VERSION}.")
+        return msgspec.json.decode(content, type=kind)
+    except (OSError, msgspec.DecodeError) as error:
+        raise NotARun(f"{path} cannot be read: {error}.", "Run `pindiag run` again.") from error
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    schema_version: int
+
+
+def read_journal(path: Path) -> Iterator[tuple[int, AnyRecord]]:
+    """Line numbers and records of one journal.
+
+    A last line that was cut by a death is left out, and so is a record of a kind that this version does not know.
+    """
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield number, _record_decoder.decode(line)
+            except msgspec.DecodeError:
+                continue
+
+
+def read_ring(path: Path) -> list[WorkerBatch]:
+    """Batches of one worker's ring, oldest first; [] where the ring is damaged or empty."""
+    content = path.read_bytes()
+    if len(content) < RING_HEADER.size:
+        return []
+    magic, launch, pid, worker, written = RING_HEADER.unpack_from(content)
+    capacity = (len(content) - RING_HEADER.size) // RING_ENTRY.size
+    if magic != RING_MAGIC or capacity < 1:
+        return []
+    batches = []
+    for index in range(max(0, written - capacity), written):
+        offset = RING_HEADER.size + (index % capacity) * RING_ENTRY.size
+        started, fetch, collate, cpu, samples = RING_ENTRY.unpack_from(content, offset)
+        batches.append(
+            WorkerBatch(
+                launch=launch,
+                pid=pid,
+                worker=worker,
+                started_ns=started,
+                fetch_ns=fetch,
+                collate_ns=collate,
+                cpu_ns=cpu,
+                samples=samples,
+            )
+        )
+    return batches
+
+
+class TraceEvent(msgspec.Struct, frozen=True):
+    """The fields of a Kineto event that pindiag reads; times in microseconds."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    pid: int | str = 0
+    tid: int | str = 0
+    args: dict[str, Any] = {}
+
+
+class _Trace(msgspec.Struct, frozen=True, rename={"events": "traceEvents"}):
+    events: list[TraceEvent]
+
+
+def read_trace(path: Path) -> list[TraceEvent]:
+    """Complete events of a Kineto trace (.json or .json.gz).
+
+    Raises:
+        ValueError: the trace is cut or is not JSON that can be read (Kineto has written such).
+    """
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError) as error:
+            raise ValueError(f"the trace is cut: {error}") from error
+    try:
+        events = msgspec.json.decode(content, type=_Trace).events
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        loaded = json.loads(content.decode("utf-8", "replace"), strict=False)
+        events = msgspec.convert(loaded, _Trace, strict=False).events
+    return [event for event in events if event.ph == "X"]
