@@ -38,6 +38,7 @@ class RunDirectory:
         self.traces = path / "traces"
         self.kept = path / "kept"
         self.target_log = path / "target.log"
+        self.sources = path / "sources.json"
         self.report_html = path / "report.html"
         self.report_json = path / "report.json"
         self.summary_md = path / "summary.md"

@@ -1,0 +1,7 @@
+"""`python -m pindiag` is the same as `pindiag`."""
+
+import sys
+
+from pindiag.cli import main
+
+sys.exit(main())

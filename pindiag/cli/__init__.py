@@ -1,0 +1,55 @@
+"""The command line: one file a subcommand; `main` turns every error into its sentence and exit code.
+
+Commands import what they need inside themselves, so that `pindiag --help` loads nothing but click.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from pindiag import __version__
+from pindiag.cli import console, explain, report, rules, run, schema
+from pindiag.errors import ExitCode, PindiagError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="pindiag")
+def group() -> None:
+    """Tells, by experiment, why a PyTorch training script is slow.
+
+    \b
+    Start with:  pindiag run train.py --sweep
+    The script is not edited, and its files are as before afterwards.
+    """
+
+
+for command in (run.command, report.command, rules.command, explain.command, schema.command):
+    group.add_command(command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code (see `ExitCode`)."""
+    try:
+        result = group.main(args=None if args is None else list(args), prog_name="pindiag", standalone_mode=False)
+    except click.exceptions.NoSuchOption as error:
+        console.error(error.format_message().rstrip("."), "Options of the script go after `--`.")
+        return ExitCode.USAGE
+    except click.ClickException as error:
+        console.error(error.format_message(), "See `pindiag --help`.")
+        return ExitCode.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        console.error("Interrupted.")
+        return ExitCode.INTERRUPTED
+    except PindiagError as error:
+        console.error(error.cause, error.hint)
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        return ExitCode.OK
+    except Exception as error:
+        console.crash(error)
+        return ExitCode.INTERNAL
+    return result if isinstance(result, int) else ExitCode.OK

@@ -1,0 +1,163 @@
+"""The only place that prints: payload to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    from pindiag.api import Step
+    from pindiag.model import Finding, Report
+
+MARKS = {"confirmed": "●", "suspected": "◐", "not_settled": "○", "ruled_out": "⊘", "not_applicable": "–", "error": "!"}
+
+
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def error(cause: str, hint: str = "") -> None:
+    """Print an error in one sentence, and what to do in another."""
+    text = cause if cause.endswith((".", "?", "!")) else f"{cause}."
+    sys.stderr.write(f"pindiag: {text} {hint}".rstrip() + "\n")
+
+
+def crash(failure: Exception) -> None:
+    """Print that pindiag itself failed; the traceback only where PINDIAG_DEBUG is set."""
+    error(
+        f"pindiag itself failed: {type(failure).__name__}: {failure}",
+        "What was measured is kept: `pindiag report RUN_DIR`. Set PINDIAG_DEBUG=1 to see where it failed.",
+    )
+    if os.environ.get("PINDIAG_DEBUG"):
+        traceback.print_exception(failure)
+
+
+def payload(text: str) -> None:
+    """Print what the command was asked for."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table."""
+    from rich.table import Table
+
+    shown = Table(*header, box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        shown.add_row(*row)
+    _console(stderr=False).print(shown)
+
+
+def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:
+    """Print what was found and where the report lies; report.json goes to `json_path` or standard output."""
+    to_stdout = json_path == "-"
+    content = (run_directory / "report.json").read_text() if json_path else ""
+    if json_path and not to_stdout:
+        Path(json_path).write_text(content)
+    if report.target.error and not quiet:
+        sys.stderr.write(report.target.error.rstrip() + "\n")
+    console = _console(stderr=to_stdout)
+    if quiet:
+        console.print(report.verdict.headline, markup=False)
+    else:
+        _print_findings(console, report)
+        console.print(f"Report: {run_directory / 'report.html'}", markup=False)
+    if to_stdout:
+        payload(content)
+
+
+def _print_findings(console: Console, report: Report) -> None:
+    console.print(report.verdict.headline, style="bold", markup=False)
+    primary = next((f for f in report.findings if f.cause == report.verdict.primary_cause), None)
+    if primary is not None:
+        for fix in primary.fixes[:1]:
+            _print_fix(console, fix.summary, fix.patch)
+    for finding in _worth_a_line(report.findings):
+        console.print(f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}", markup=False)
+
+
+def _print_fix(console: Console, summary: str, patch: str | None) -> None:
+    console.print(summary, markup=False)
+    for line in (patch or "").splitlines():
+        style = {"+": "blue", "-": "dim"}.get(line[:1], "")
+        console.print(f"    {line}", style=style, markup=False)
+
+
+def _worth_a_line(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.status in ("confirmed", "suspected", "not_settled")]
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people say them: 45 s, 2 min 05 s."""
+    whole = max(0, round(seconds))
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+class Progress:
+    """What is measured now, the best so far, and the time left, on standard error.
+
+    On a terminal one line that moves; elsewhere one line a launch.
+    """
+
+    def __init__(self, *, quiet: bool, verbose: bool) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Progress:
+        if not self.quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            from rich.progress import BarColumn, SpinnerColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[left]}", markup=False),
+                console=_console(stderr=True),
+                transient=True,
+            )
+            self._bar.add_task("starting", total=None, left="")
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def step(self, step: Step) -> None:
+        """A launch begins."""
+        if self.quiet:
+            return
+        left = "" if step.seconds_left is None else f"{clock(step.seconds_left)} left"
+        text = step.now if step.best is None else f"{step.now} · best so far {step.best}"
+        if self._bar is None:
+            sys.stderr.write(f"pindiag: [{step.done + 1}/{step.total}] {text}{', ' * bool(left)}{left}\n")
+        else:
+            self._bar.update(self._bar.task_ids[0], description=text, completed=step.done, total=step.total, left=left)
+
+    def note(self, text: str) -> None:
+        """A detail that only `-v` shows."""
+        if self.verbose:
+            self.say(text)
+
+    def say(self, text: str) -> None:
+        """Something that matters to everybody who did not ask for quiet."""
+        if self.quiet:
+            return
+        if self._bar is None:
+            sys.stderr.write(f"pindiag: {text}\n")
+        else:
+            self._bar.console.print(text, markup=False)

@@ -1,0 +1,140 @@
+"""`pindiag run`: measure a script and say why it is slow."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Duration(click.ParamType):
+    """Seconds, from "90", "90s", "5m" or "1h"."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return seconds; fails on anything else than a positive number with an optional unit."""
+        if isinstance(value, int | float):
+            return float(value)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", value.strip())
+        if not match or float(match[1]) <= 0:
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h.", param, ctx)
+        return float(match[1]) * _UNITS_S[match[2] or "s"]
+
+
+class Size(click.ParamType):
+    """Bytes, from "500M", "1GiB" or "1073741824"."""
+
+    name = "size"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return bytes; units are powers of 1024."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", value.strip().lower())
+        if not match:
+            self.fail(f"{value!r} is not a size such as 500M or 1GiB.", param, ctx)
+        return int(float(match[1]) * _UNITS_BYTES[match[2]])
+
+
+@click.command("run")
+@click.argument("words", metavar="TARGET [-- TARGET ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
+@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does, instead of TARGET.")
+@click.option("--sweep", is_flag=True, help="Measure other loader configurations too, and recommend the best.")
+@click.option(
+    "--grid",
+    metavar="SPEC",
+    help='What to sweep, e.g. "num_workers=0,2,4 pin_memory=on,off non_blocking=on,off prefetch_factor=2,4". '
+    "Default: built from the script's own settings and the CPUs it may use.",
+)
+@click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time to measure, start-up apart.")
+@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds over all treatments.")
+@click.option("--steps", type=click.IntRange(min=2), help="Counted steps a block. Default: about 1.5 s of them.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in the rounds.")
+@click.option("--device", metavar="DEVICE", help="The device to watch, e.g. cuda:1. It is never imposed on the script.")
+@click.option("--loader", metavar="FILE:LINE", help="The DataLoader that trains, where pindiag chose another.")
+@click.option("--wait", type=Duration(), default="10m", show_default=True, help="How long a first batch may take.")
+@click.option("--python", metavar="PATH", help="The interpreter that runs the target. Default: pindiag's own.")
+@click.option("--no-verify", is_flag=True, help="Do not repeat the recommendation in launches that did not choose it.")
+@click.option("--keep-cap", type=Size(), default="1GiB", show_default=True, help="Largest file copied before a change.")
+@click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="The run directory.")
+@click.option("--force", is_flag=True, help="Overwrite an existing run directory.")
+@click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")
+@click.option("--json", "json_path", metavar="PATH|-", help="Also write report.json there; - is standard output.")
+@click.option(
+    "--fail-on", type=click.Choice(["high", "medium", "low"]), help="Exit with 1 when a cause of this severity is found."
+)
+@click.option("--show-paths", is_flag=True, help="Do not redact home, user and host names and paths.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress; print the verdict in one line.")
+@click.option("-v", "--verbose", is_flag=True, help="Say what happens in every launch.")
+def command(
+    words: tuple[str, ...],
+    module: str | None,
+    sweep: bool,
+    grid: str | None,
+    budget: float,
+    rounds: int,
+    steps: int | None,
+    seed: int,
+    device: str | None,
+    loader: str | None,
+    wait: float,
+    python: str | None,
+    no_verify: bool,
+    keep_cap: int,
+    output: Path | None,
+    force: bool,
+    open_it: bool,
+    json_path: str | None,
+    fail_on: str | None,
+    show_paths: bool,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Measure TARGET, a Python script that trains with a DataLoader, as it is.
+
+    Without --sweep the script's own configuration is measured and explained; with it, other configurations are
+    measured in launches of their own, and the report says which to set, where, and what it brought.
+
+    \b
+    pindiag run train.py --sweep
+    pindiag run train.py --sweep --budget 2m -- --epochs 3 --lr 0.1
+    pindiag run -m package.train --sweep
+    """
+    from pindiag import api
+    from pindiag.cli import console
+    from pindiag.errors import UsageError
+
+    if module is None and not words:
+        raise UsageError("No TARGET was given.", "Name a script: `pindiag run train.py --sweep`.")
+    target, args = (module, list(words)) if module is not None else (words[0], list(words[1:]))
+    with console.Progress(quiet=quiet, verbose=verbose) as progress:
+        run_directory, made = api.run(
+            target,
+            module=module is not None,
+            args=args,
+            sweep=sweep,
+            grid=grid,
+            budget_s=budget,
+            rounds=rounds,
+            steps=steps,
+            seed=seed,
+            device=device,
+            loader=loader,
+            wait_s=wait,
+            python=python,
+            verify=not no_verify,
+            keep_cap_bytes=keep_cap,
+            output=output,
+            force=force,
+            show_paths=show_paths,
+            progress=progress,
+        )
+    console.verdict(made, run_directory, quiet=quiet, json_path=json_path)
+    if open_it:
+        click.launch(str(run_directory / "report.html"))
+    return api.exit_code(made, fail_on=fail_on)
