@@ -81,6 +81,10 @@ class LaunchOrder(Base, frozen=True, kw_only=True):
     """A profiler window after the last counted block."""
     natural_epochs: bool = False
     """Epochs end where the script's own would."""
+    planned: list[Treatment] = []
+    """In the first launch of a round: everything that this round was to run, so that what had no turn is known."""
+    skipped: dict[str, str] = {}
+    """Beside `planned`: ids of treatments left out, with the reason."""
 
 
 class LoaderKey(Base, frozen=True, kw_only=True):
@@ -944,3 +948,24 @@ class Drawing(Base, frozen=True, kw_only=True):
     timeline: list[Span]
     timeline_reason: str | None
     timeline_trial: str | None
+
+
+class Analysis(Base, frozen=True, kw_only=True):
+    """What the records say, before rules judge it: the fields of `Report` by the same names, and the drawing."""
+
+    loader: LoaderFigures | None
+    baseline: str | None
+    trials: list[Trial]
+    blocks: list[BlockFigures]
+    noise_floor: NoiseFloor
+    ceilings: Ceilings
+    facts: list[Fact]
+    recommendation: Recommendation | None
+    verification: Verification | None
+    ranks: list[dict[str, Any]]
+    launches: list[LaunchFigures]
+    not_measured: list[NotMeasured]
+    overhead: Overhead
+    environment: dict[str, Scalar]
+    target: TargetFigures
+    drawing: Drawing
