@@ -38,6 +38,16 @@ class Configuration(Base, frozen=True, kw_only=True):
     persistent_workers: bool
     batch_size: int | None
 
+    @property
+    def id(self) -> str:
+        """Its name, e.g. "nw4-pin1-nb1-pf4-pw"; a prefetch_factor of 2, torch's own default, is left out."""
+        parts = [f"nw{self.num_workers}", f"pin{int(self.pin_memory)}"]
+        if self.non_blocking is not None:
+            parts.append(f"nb{self.non_blocking if isinstance(self.non_blocking, str) else int(self.non_blocking)}")
+        if self.num_workers > 0 and self.prefetch_factor not in (None, 2):
+            parts.append(f"pf{self.prefetch_factor}")
+        return "-".join([*parts, "pw"] if self.persistent_workers else parts)
+
 
 class Treatment(Base, frozen=True, kw_only=True):
     """What a block runs under.
