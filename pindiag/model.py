@@ -794,6 +794,9 @@ class Verdict(Base, frozen=True, kw_only=True):
     """The sentence on top."""
 
     headline: str
+    """At most 24 words, plain text."""
+    lead: str = ""
+    """What goes on from the headline: the change, its place, gain and interval; plain text, code in backticks."""
     primary_cause: str | None
     confidence: Literal["confirmed", "suspected", "none"]
 
