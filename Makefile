@@ -1,0 +1,51 @@
+# make demo   a sweep of a sample, and where its report lies
+# make test   what CI runs, against the built wheel
+#
+# Both make .venv with $(PYTHON) where it is missing. CONSTRAINTS=/dev/null takes whatever torch there is.
+
+PYTHON ?= python3
+VENV ?= .venv
+CONSTRAINTS ?= constraints.txt
+SAMPLE ?= samples/augment_resnet.py
+DEMO ?= pindiag-runs/demo
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+SOURCES := $(shell find pindiag templates -type f -not -name '*.pyc') README.md LICENSE
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/installed
+	$(BIN)/pindiag run $(SAMPLE) --sweep --budget 1m -o $(DEMO) --force
+	@echo "report: $(abspath $(DEMO)/report.html)"
+
+test: $(VENV)/installed $(VENV)/tools lint
+	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest
+
+lint: $(VENV)/installed $(VENV)/tools
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+# What the package needs, from its own metadata; pip keeps what is already there.
+$(VENV)/requirements: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --constraint $(CONSTRAINTS) .
+	@touch $@
+
+# Never the checkout itself: what is tested and shown is what users install.
+$(VENV)/installed: $(VENV)/requirements $(SOURCES)
+	rm -rf dist
+	$(PIP) wheel --no-deps --wheel-dir dist .
+	$(PIP) install --force-reinstall --no-deps dist/*.whl
+	@touch $@
+
+$(VENV)/tools: $(VENV)/requirements | $(VENV)/installed
+	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[test]"
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) dist build
