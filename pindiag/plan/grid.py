@@ -1,0 +1,145 @@
+"""Which configurations to try: those that `--grid` asks for, or the default ones."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Callable, Iterable
+
+from pindiag.errors import GridError
+from pindiag.model import Configuration, Treatment
+from pindiag.plan.treatments import Changes, treatment, treatment_id
+
+MOST_BY_DEFAULT = 10
+"""Beside the baseline. More would leave too few rounds of each in five minutes."""
+
+Axes = dict[str, list[bool | int]]
+
+_ON_OFF = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+_EXAMPLE = 'Write for example --grid "num_workers=0,2,4 pin_memory=on,off".'
+
+
+def _switch(text: str) -> bool:
+    return _ON_OFF[text.lower()]
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError(text)
+        return value
+
+    return parse
+
+
+_ARGUMENTS: dict[str, tuple[Callable[[str], bool | int], str]] = {
+    "num_workers": (_at_least(0), "a whole number from 0"),
+    "pin_memory": (_switch, "on or off"),
+    "non_blocking": (_switch, "on or off"),
+    "prefetch_factor": (_at_least(1), "a whole number from 1"),
+    "persistent_workers": (_switch, "on or off"),
+    "batch_size": (_at_least(1), "a whole number from 1"),
+}
+
+
+def parse_grid(text: str) -> Axes:
+    """Values by argument, from e.g. "num_workers=0,2,4 pin_memory=on,off".
+
+    Raises:
+        GridError: an argument is unknown or named twice, or a value is impossible.
+    """
+    axes: Axes = {}
+    for word in re.split(r"[\s;]+", text.strip()):
+        name, equals, values = word.partition("=")
+        if not equals:
+            raise GridError(f"--grid: {word!r} is not NAME=VALUE,VALUE.", _EXAMPLE)
+        if name not in _ARGUMENTS:
+            raise GridError(f"--grid: there is no argument {name!r}.", _suggestion(name))
+        if name in axes:
+            raise GridError(f"--grid names {name} twice.", "Join its values by commas.")
+        axes[name] = [_value(name, value) for value in values.split(",")]
+    return axes
+
+
+def _suggestion(name: str) -> str:
+    near = difflib.get_close_matches(name, _ARGUMENTS, n=1)
+    return f"Did you mean {near[0]}?" if near else f"Known are {', '.join(_ARGUMENTS)}."
+
+
+def _value(name: str, text: str) -> bool | int:
+    parse, allowed = _ARGUMENTS[name]
+    try:
+        return parse(text)
+    except (KeyError, ValueError):
+        raise GridError(f"--grid: {name} cannot be {text!r}.", f"It takes {allowed}.") from None
+
+
+def asked_treatments(axes: Axes, baseline: Configuration) -> list[Treatment]:
+    """Every combination of a grid, as changes of the baseline; equal ones once, the baseline itself left out."""
+    combinations = (dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+    return _distinct(combinations, baseline)
+
+
+def default_treatments(baseline: Configuration, usable_cpus: int, accelerator: str | None) -> list[Treatment]:
+    """At least six configurations that differ from the baseline, best guesses first.
+
+    With an accelerator that pinned memory serves, the three-way comparison (no pin; pin; pin and non_blocking) at
+    the script's own workers comes first, then numbers of workers. Without one, pinning is compared only if the
+    script asks for it.
+
+    Args:
+        baseline: what the script itself says.
+        usable_cpus: CPUs that the target may really use.
+        accelerator: the device type that torch offers, None where there is none.
+    """
+    pins = accelerator not in (None, "cpu", "mps")
+    guesses = _with_accelerator(baseline, usable_cpus) if pins else _without_accelerator(baseline, usable_cpus)
+    return _distinct(guesses, baseline)[:MOST_BY_DEFAULT]
+
+
+def _with_accelerator(baseline: Configuration, cpus: int) -> list[Changes]:
+    pinned: Changes = {"pin_memory": True, "non_blocking": True}
+    half = max(cpus // 2, 1)
+    return [
+        {"pin_memory": False},
+        {"pin_memory": True, "non_blocking": False},
+        pinned,
+        {"pin_memory": not baseline.pin_memory},
+        {**pinned, "num_workers": 0},
+        {**pinned, "num_workers": half},
+        {"num_workers": half},
+        {"num_workers": 0},
+        {**pinned, "num_workers": cpus},
+        {**pinned, "num_workers": 2},
+        {"num_workers": cpus},
+        {"prefetch_factor": 4},
+        {**pinned, "num_workers": 1},
+        {"num_workers": 1},
+        {"num_workers": 2},
+        {"num_workers": 2, "prefetch_factor": 4},
+        {"num_workers": 1, "prefetch_factor": 4},
+    ]
+
+
+def _without_accelerator(baseline: Configuration, cpus: int) -> list[Changes]:
+    counts = [cpus, 0, cpus // 2, 2, 1, 4]
+    some = [count for count in dict.fromkeys(counts) if count > 0]
+    guesses: list[Changes] = [{"num_workers": count} for count in counts]
+    if baseline.pin_memory:
+        guesses.insert(0, {"pin_memory": False})
+    if baseline.num_workers > 0:
+        guesses += [{"prefetch_factor": 4}, {"persistent_workers": True}]
+    for count in some:
+        guesses += [
+            {"num_workers": count, "prefetch_factor": 4},
+            {"num_workers": count, "persistent_workers": True},
+        ]
+    return guesses
+
+
+def _distinct(changes: Iterable[Changes], baseline: Configuration) -> list[Treatment]:
+    found = {made.id: made for made in (treatment(baseline, change) for change in changes) if made.changes}
+    found.pop(treatment_id(baseline), None)
+    return list(found.values())
