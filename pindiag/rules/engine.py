@@ -1,0 +1,426 @@
+"""Runs rules over facts: statuses, severities, consequences, the primary cause.
+
+A rule is a function from facts to a `Ruling` (a cause of slowness, settled by experiments) or a `Statement` (what
+stands by its own fact). It says what points to its cause and which trials remove it; only the engine says
+`confirmed`, and of a cause of slowness only where such a trial was faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import msgspec
+
+from pindiag import figures
+from pindiag.model import Effect, Evidence, Finding, Fix, Safety, Severity, Status, Trial
+from pindiag.rules.inputs import Experiment, Facts, Gain, Inputs, Missing, changes
+from pindiag.rules.trade_offs import trade_off
+
+HIGH = 1.2
+MEDIUM = 1.05
+"""Effects that make a confirmed cause `high` and `medium` (DESIGN.md section 2)."""
+ROUNDS_TO_CLAIM = 6
+"""Rounds below which a gain is provisional (DESIGN.md section 6)."""
+OPEN: frozenset[Status] = frozenset({"suspected", "not_settled"})
+
+Options = Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """What a rule about a cause of slowness found."""
+
+    points: bool
+    """Whether the facts of the script as written point to this cause."""
+    explanation: str
+    """What was measured, true whichever way it points."""
+    evidence: list[Evidence]
+    experiments: Sequence[Experiment] = ()
+    """Measured trials that remove this cause and nothing else."""
+    settled_by: str
+    """The experiment that would settle it."""
+    bound: float | None = None
+    """The ratio that removing it could give at most."""
+    remedy: Mapping[str, bool | int | None] = field(default_factory=dict)
+    """What to change while no experiment has shown a change to help."""
+    against: list[Evidence] = field(default_factory=list)
+    suspected_at_most: bool = False
+    """No trial of a sweep takes this cause away."""
+    irremovable: str | None = None
+    """Why these experiments could not remove the cause here, though it may be there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What a rule found that rests on its own fact and claims no gain."""
+
+    status: Status
+    explanation: str
+    evidence: list[Evidence]
+    severity: Severity | None = None
+    remedy: Mapping[str, bool | int | None] = field(default_factory=dict)
+    remedy_summary: str = ""
+    settled_by: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A root cause and how it is told."""
+
+    code: str
+    name: str
+    title: str
+    """One clause that states the cause as true."""
+    limit: str
+    """The stage or resource, as a headline's subject."""
+    options: Options
+    yields_to: tuple[str, ...]
+    """Causes that own what both would claim."""
+    check: Callable[[Facts, Options], Ruling | Statement]
+
+    @property
+    def doc(self) -> str:
+        """The documentation that `pindiag explain` prints."""
+        return self.check.__doc__ or ""
+
+    @property
+    def summary(self) -> str:
+        """Its first sentence."""
+        return self.doc.strip().partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finding with what its rank and consequences are decided from."""
+
+    finding: Finding
+    rule: Rule
+    best: Experiment | None = None
+    bound: float = 1.0
+
+    @property
+    def effect(self) -> float:
+        """What removing the cause gave, or could give."""
+        return self.best.effect if self.best and self.finding.status == "confirmed" else self.bound
+
+
+def rule(
+    code: str,
+    name: str,
+    *,
+    title: str,
+    limit: str,
+    options: Options | None = None,
+    yields_to: tuple[str, ...] = (),
+) -> Callable[[Callable[[Facts, Options], Ruling | Statement]], Rule]:
+    """Make a rule of a function; its docstring is what `pindiag explain` prints."""
+
+    def make(check: Callable[[Facts, Options], Ruling | Statement]) -> Rule:
+        return Rule(
+            code=code, name=name, title=title, limit=limit, options=options or {}, yields_to=yields_to, check=check
+        )
+
+    return make
+
+
+def require(condition: bool, reason: str) -> None:
+    """Leave a rule that has nothing to judge here.
+
+    Raises:
+        Missing: with the reason, unless the condition holds.
+    """
+    if not condition:
+        raise Missing(reason)
+
+
+def at_most(share: float) -> float:
+    """The speed-up that is left when a share of the step is taken away entirely (at most a factor of 100)."""
+    return 1 / (1 - min(max(share, 0.0), 0.99))
+
+
+def judge(inputs: Inputs, rules: Sequence[Rule]) -> list[Finding]:
+    """What every rule says, the most important finding first."""
+    facts = Facts(inputs)
+    judged = _yield_to_healthy([_judge(each, facts) for each in rules])
+    judged = _consequences(judged)
+    return [each.finding for each in sorted(judged, key=_rank)]
+
+
+def primary(findings: Sequence[Finding]) -> Finding | None:
+    """The one finding that the verdict speaks of, from findings as `judge` orders them.
+
+    None only where nothing could be judged at all.
+    """
+    for finding in findings:
+        if _counts(finding):
+            return finding
+    left = {finding.cause: finding for finding in findings if finding.status not in ("not_applicable", "error")}
+    return left.get("no_difference") or left.get("compute_bound") or next(iter(left.values()), None)
+
+
+def _counts(finding: Finding) -> bool:
+    if finding.consequence_of is not None:
+        return False
+    return finding.status == "confirmed" or (finding.status in OPEN and finding.cause != "no_difference")
+
+
+def _judge(each: Rule, facts: Facts) -> Judged:
+    try:
+        ruling = each.check(facts, each.options)
+        if isinstance(ruling, Statement):
+            return Judged(_state(each, ruling), each)
+        return _settle(each, ruling, facts)
+    except Missing as missing:
+        return Judged(_finding(each, "not_applicable", reason=str(missing)), each)
+    except Exception as error:  # a rule that breaks must not cost the others
+        return Judged(_finding(each, "error", reason=f"The rule failed: {type(error).__name__}: {error}"), each)
+
+
+def _finding(each: Rule, status: Status, *, explanation: str = "", reason: str | None = None) -> Finding:
+    return Finding(
+        rule=each.code,
+        cause=each.name,
+        status=status,
+        severity=None,
+        title=each.title,
+        explanation=explanation,
+        reason=reason,
+    )
+
+
+def _state(each: Rule, said: Statement) -> Finding:
+    against = said.status == "ruled_out"
+    fix = Fix(
+        summary=said.remedy_summary,
+        changes=dict(said.remedy),
+        location=None,
+        patch=None,
+        snippet=None,
+        effect=None,
+        trade_off=None,
+        safety=UNCHECKED,
+    )
+    return msgspec.structs.replace(
+        _finding(each, said.status, explanation=said.explanation),
+        severity=said.severity,
+        evidence=[] if against else said.evidence,
+        counter_evidence=said.evidence if against else [],
+        fixes=[fix] if said.remedy else [],
+        experiment=said.settled_by,
+    )
+
+
+# ------------------------------------------------------------------------------------------ causes of slowness
+
+
+def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
+    status, best, how = _status(ruling)
+    faster = status != "ruled_out" and best is not None and best.faster
+    shown = [_as_evidence(best, facts)] if best else []
+    evidence, against = list(ruling.evidence), list(ruling.against)
+    if not ruling.points:
+        evidence, against = [], evidence + against
+    if faster or status == "not_settled":
+        evidence += shown
+    else:
+        against += shown
+    finding = msgspec.structs.replace(
+        _finding(each, status, explanation=f"{ruling.explanation} {how}".strip()),
+        severity=_severity(status, best, ruling.bound),
+        evidence=evidence,
+        counter_evidence=against,
+        fixes=_fixes(ruling, best, facts) if status in ("confirmed", *OPEN) else [],
+        experiment=ruling.settled_by if status in OPEN else None,
+    )
+    return Judged(finding, each, best if faster else None, ruling.bound or 1.0)
+
+
+def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
+    """The status, the experiment that decides it, and how it does, in words."""
+    best = _best(ruling.experiments)
+    if not ruling.points:
+        return "ruled_out", None, "This speaks against it."
+    if best is None:
+        return "suspected", None, f"No experiment has shown it yet; {ruling.settled_by} would settle it."
+    ran = f"With {_differs(best)} it ran {_times(best)}"
+    if best.faster and not ruling.suspected_at_most:
+        return "confirmed", best, f"{ran}."
+    if best.faster:
+        return "suspected", best, f"{ran}; that alone does not show this cause."
+    if all(each.excluded for each in ruling.experiments):
+        if ruling.irremovable:
+            return "suspected", best, f"{ran}. {ruling.irremovable}"
+        return "ruled_out", best, f"{ran}: no gain of 5 %, so this is not what holds it back."
+    if best.gain.interval is None:
+        return "not_settled", best, f"{ran} in {best.gain.rounds} rounds: too few for an interval."
+    return "not_settled", best, f"{ran}: too wide an interval, or too close to the noise, to tell."
+
+
+def _best(experiments: Sequence[Experiment]) -> Experiment | None:
+    """The clearest success; without one, the experiment that leaves most room for it."""
+    return max(experiments, key=lambda each: (each.faster, not each.excluded, each.effect), default=None)
+
+
+def _differs(best: Experiment) -> str:
+    changed = changes(best.over.configuration, best.trial.configuration)
+    return f"`{figures.arguments(changed)}` alone"
+
+
+def _times(best: Experiment) -> str:
+    if best.over.versus_baseline is None or best.effect == best.gain.ratio:
+        return f"at {figures.ratio_with_interval(best.gain.ratio, best.gain.interval)}"
+    return f"at {figures.ratio(best.effect)} of {best.over.id}"
+
+
+def _as_evidence(best: Experiment, facts: Facts) -> Evidence:
+    verification = facts.inputs.verification
+    if best.gain.verified and verification:
+        source = f"{verification.pairs} pairs of fresh launches {_listed(verification.launches)}"
+    else:
+        source = f"blocks {_listed(best.trial.blocks)} against {_listed(best.over.blocks)}"
+    if best.gain.interval:
+        source += f"; 95 % interval over the script as written {figures.interval(best.gain.interval)}"
+    return Evidence(name=f"{best.trial.id} over {best.over.id}", value=best.effect, unit="×", source=source)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(str(number) for number in numbers) or "none"
+
+
+def _severity(status: Status, best: Experiment | None, bound: float | None) -> Severity | None:
+    if status == "confirmed" and best is not None:
+        return "high" if best.effect >= HIGH else "medium" if best.effect >= MEDIUM else "low"
+    if status in OPEN:
+        return "medium" if bound is not None and bound >= HIGH else "low"
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------- remedies
+
+UNCHECKED = Safety(
+    status="not_checked", reason="Batches under this change were not compared with those of the script as written."
+)
+
+
+def _fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
+    """The recommended configuration where it removes the cause, then the experiment's own change."""
+    trials = []
+    recommended = recommended_trial(facts)
+    if recommended and any(_removes(recommended, each) for each in ruling.experiments if each.faster):
+        trials.append(recommended)
+    if best and best.faster and best.trial not in trials:
+        trials.append(best.trial)
+    if trials:
+        return [measured_fix(trial, facts) for trial in trials]
+    return [_predicted_fix(ruling, facts)] if ruling.remedy else []
+
+
+def recommended_trial(facts: Facts) -> Trial | None:
+    """The recommended trial, where it is another than the baseline and was shown to be faster."""
+    recommendation = facts.inputs.recommendation
+    trial = facts.trial(recommendation.trial) if recommendation else None
+    if trial is None or trial.id == facts.inputs.baseline:
+        return None
+    gain = facts.gain(trial)
+    return trial if gain and gain.significant else None
+
+
+def _removes(trial: Trial, experiment: Experiment) -> bool:
+    chosen, tried = trial.configuration, experiment.trial.configuration
+    return all(getattr(chosen, key) == getattr(tried, key) for key in experiment.keys)
+
+
+def measured_fix(trial: Trial, facts: Facts) -> Fix:
+    """The change to a trial that was measured, with its effect."""
+    gain = facts.gain(trial)
+    effect = Effect(kind=_firmness(trial, gain, facts), ratio=gain.ratio, ci95=gain.interval) if gain else None
+    return _fix(changes(facts.configuration, trial.configuration), effect, facts, trial)
+
+
+def _firmness(trial: Trial, gain: Gain, facts: Facts) -> Literal["verified", "measured", "provisional"]:
+    if gain.verified:
+        return "verified"
+    recommendation = facts.inputs.recommendation
+    if recommendation and recommendation.trial == trial.id:
+        return recommendation.firmness
+    return "measured" if gain.rounds >= ROUNDS_TO_CLAIM else "provisional"
+
+
+def _predicted_fix(ruling: Ruling, facts: Facts) -> Fix:
+    effect = Effect(kind="predicted", ratio=ruling.bound, ci95=None) if ruling.bound else None
+    return _fix(dict(ruling.remedy), effect, facts, None)
+
+
+def _fix(changed: dict[str, bool | int | None], effect: Effect | None, facts: Facts, trial: Trial | None) -> Fix:
+    return Fix(
+        summary=f"Set `{figures.arguments(changed)}`.",
+        changes=changed,
+        location=None,
+        patch=None,
+        snippet=None,
+        effect=effect,
+        trade_off=trade_off(changed, facts, trial),
+        safety=UNCHECKED,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ among findings
+
+
+def _yield_to_healthy(judged: list[Judged]) -> list[Judged]:
+    """`no_difference` says nothing while a cause is confirmed or suspected."""
+    standing = [
+        each for each in judged if is_cause(each.rule.name) and each.finding.status in ("confirmed", "suspected")
+    ]
+    if not standing:
+        return judged
+    names = ", ".join(each.rule.name for each in standing)
+    reason = f"A cause is confirmed or suspected: {names}."
+    return [
+        replace(each, finding=_finding(each.rule, "not_applicable", reason=reason))
+        if each.rule.name == "no_difference" and each.finding.status == "confirmed"
+        else each
+        for each in judged
+    ]
+
+
+def is_cause(name: str) -> bool:
+    """Whether it is a cause of slowness, not a finding of fact or of health."""
+    return name not in ("script_error", "pin_without_accelerator", "compute_bound", "no_difference")
+
+
+def _consequences(judged: list[Judged]) -> list[Judged]:
+    """Hang a finding under the confirmed cause that owns it, so that one change confirms one cause only."""
+    owners: list[Judged] = []
+    settled = []
+    for each in sorted(judged, key=lambda one: (one.finding.status != "confirmed", len(one.rule.yields_to))):
+        owner = next((one for one in owners if _owns(one, each)), None)
+        if owner:
+            finding = msgspec.structs.replace(each.finding, consequence_of=owner.rule.name)
+            settled.append(replace(each, finding=finding))
+            continue
+        settled.append(each)
+        owners += [each] if each.best and each.finding.status == "confirmed" else []
+    return settled
+
+
+def _owns(owner: Judged, each: Judged) -> bool:
+    if each.finding.status == "confirmed" and each.best and owner.best:
+        return each.best.trial.id == owner.best.trial.id and each.best.keys == owner.best.keys
+    return each.finding.status in OPEN and owner.rule.name in each.rule.yields_to
+
+
+def _rank(each: Judged) -> tuple[int, float, str]:
+    finding = each.finding
+    if finding.consequence_of is not None:
+        place = 6
+    elif finding.status == "confirmed":
+        order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 4, "no_difference": 4}
+        place = order.get(each.rule.name, 1)
+    elif finding.status in OPEN:
+        place = {"compute_bound": 5, "no_difference": 7}.get(each.rule.name, 3)
+    else:
+        place = {"ruled_out": 8, "not_applicable": 9, "error": 10}[finding.status]
+    return place, -each.effect, each.rule.code

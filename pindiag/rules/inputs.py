@@ -1,0 +1,267 @@
+"""What rules see: facts by name, and measured trials as experiments. Nothing here knows a script or a sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pindiag.model import (
+    Analysis,
+    BlockFigures,
+    Ceilings,
+    Configuration,
+    Evidence,
+    Fact,
+    LoaderFigures,
+    NoiseFloor,
+    Ratio,
+    Recommendation,
+    Scalar,
+    TargetFigures,
+    Trial,
+    Verification,
+)
+
+WORTH = 1.05
+"""A gain of 5 % is what DESIGN.md section 7 asks an interval to exclude before a cause is ruled out."""
+DOUBT = 0.05
+"""The usual level of a corrected p."""
+CONFIGURATION_KEYS = (
+    "num_workers",
+    "pin_memory",
+    "non_blocking",
+    "prefetch_factor",
+    "persistent_workers",
+    "batch_size",
+)
+Wanted = bool | int | Callable[[int], bool]
+
+
+class Missing(Exception):
+    """A fact that a rule needs has no value, or the rule has nothing to judge; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """All that rules, factors and the verdict are decided from."""
+
+    facts: Sequence[Fact] = ()
+    trials: Sequence[Trial] = ()
+    blocks: Sequence[BlockFigures] = ()
+    baseline: str | None = None
+    recommendation: Recommendation | None = None
+    verification: Verification | None = None
+    noise_floor: NoiseFloor = field(default_factory=lambda: NoiseFloor(ratio=None, source="not measured"))
+    ceilings: Ceilings = field(default_factory=lambda: Ceilings(compute_only=None, host_batch=[], loader_only=[]))
+    target: TargetFigures = field(
+        default_factory=lambda: TargetFigures(exit="stopped by pindiag", status="ok", files_changed=[])
+    )
+    loader: LoaderFigures | None = None
+
+    @classmethod
+    def of(cls, analysis: Analysis) -> Inputs:
+        """The part of an analysis that rules may see."""
+        return cls(**{name: getattr(analysis, name) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much faster a trial ran than the script as written."""
+
+    ratio: float
+    interval: tuple[float, float] | None
+    significant: bool
+    """The interval lies above 1, the corrected p is small, and the ratio is beyond the noise floor."""
+    verified: bool
+    """From fresh pairs that did not choose the trial."""
+    rounds: int
+
+    @property
+    def excluded(self) -> bool:
+        """The interval leaves no room for a gain worth having."""
+        return self.interval is not None and self.interval[1] < WORTH
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A measured trial that differs from another one, mostly the baseline, in nothing but the cause in question."""
+
+    trial: Trial
+    over: Trial
+    keys: frozenset[str]
+    gain: Gain
+    """Over the baseline: what the user gets."""
+    effect: float
+    """Over `over`: what the removal of the cause alone gives."""
+    faster: bool
+    excluded: bool
+
+
+class Facts:
+    """Facts by name, for the baseline unless a trial is named.
+
+    Every accessor raises `Missing` where there is no value, so that a rule can read on without looking.
+    """
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self._facts = {(fact.name, fact.trial): fact for fact in inputs.facts}
+        self._trials = {trial.id: trial for trial in inputs.trials}
+
+    def fact(self, name: str, trial: Trial | None = None) -> Fact:
+        """The fact itself, of a trial or of the run."""
+        wanted = self.inputs.baseline if trial is None else trial.id
+        found = self._facts.get((name, wanted)) or self._facts.get((name, None))
+        if found is None:
+            raise Missing(f"{name} was not measured.")
+        if found.value is None:
+            raise Missing(f"{name} was not measured: {found.reason or 'no reason is known'}.")
+        return found
+
+    def value(self, name: str, trial: Trial | None = None) -> Scalar:
+        """The fact's value, never None."""
+        return self.fact(name, trial).value
+
+    def number(self, name: str, trial: Trial | None = None) -> float:
+        """The value of a fact that is a finite number."""
+        value = self.value(name, trial)
+        if not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise Missing(f"{name} is not a finite number.")
+        return float(value)
+
+    def get(self, name: str, trial: Trial | None = None) -> float | None:
+        """The same, or None where a rule can do without."""
+        try:
+            return self.number(name, trial)
+        except Missing:
+            return None
+
+    def evidence(self, *names: str, trial: Trial | None = None) -> list[Evidence]:
+        """Those of the named facts that were measured, as evidence."""
+        found = []
+        for name in names:
+            try:
+                fact = self.fact(name, trial)
+            except Missing:
+                continue
+            shown = name if trial is None else f"{name} of {trial.id}"
+            found.append(Evidence(name=shown, value=fact.value, unit=fact.unit, source=fact.source))
+        return found
+
+    @property
+    def baseline(self) -> Trial:
+        """The script as written."""
+        trial = self._trials.get(self.inputs.baseline or "")
+        if trial is None or trial.status != "measured":
+            raise Missing("The script as written was not measured.")
+        return trial
+
+    @property
+    def configuration(self) -> Configuration:
+        """The arguments that the script itself gives."""
+        return self.baseline.configuration
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether torch offers one."""
+        return bool(self.value("accelerator_present"))
+
+    @property
+    def floor(self) -> float:
+        """How far the baseline differs from itself; 1 where that is not known."""
+        ratio = self.inputs.noise_floor.ratio
+        return ratio if ratio is not None and ratio > 1 else 1.0
+
+    def trial(self, name: str) -> Trial | None:
+        """A trial by its id."""
+        return self._trials.get(name)
+
+    def measured(self) -> list[Trial]:
+        """Configurations other than the baseline that have a throughput."""
+        return [
+            trial
+            for trial in self._trials.values()
+            if trial.kind == "configuration" and trial.status == "measured" and trial.id != self.inputs.baseline
+        ]
+
+    def gain(self, trial: Trial) -> Gain | None:
+        """Throughput over the baseline's; from the verification where it verified this very trial."""
+        verification = self.inputs.verification
+        recommended = self.inputs.recommendation
+        if verification and verification.ci95 and recommended and recommended.trial == trial.id:
+            return self._gain(verification.ratio, verification.ci95, 0.0, True, verification.pairs)
+        ratio = trial.versus_baseline
+        if ratio is None:
+            return None
+        return self._gain(ratio.ratio, ratio.ci95, _corrected(ratio), False, ratio.rounds)
+
+    def _gain(self, ratio: float, interval: tuple[float, float] | None, p: float, verified: bool, rounds: int) -> Gain:
+        significant = interval is not None and interval[0] > 1 and p < DOUBT and ratio > self.floor
+        return Gain(ratio, interval, significant, verified, rounds)
+
+    def alone(self, **wanted: Wanted) -> list[Experiment]:
+        """Measured trials that differ from the baseline in exactly these arguments.
+
+        A wanted value may be a predicate: `alone(num_workers=lambda n: n > 4)`. What exists only with workers
+        (prefetch_factor, persistent_workers) comes along with them and is not a difference of its own.
+        """
+        return self._experiments(self.baseline, wanted)
+
+    def steps(self, **wanted: Wanted) -> list[Experiment]:
+        """The same, from any measured trial that in these arguments still is as the baseline."""
+        found = self.alone(**wanted)
+        for over in self.measured():
+            if all(getattr(over.configuration, key) == getattr(self.configuration, key) for key in wanted):
+                found += self._experiments(over, wanted)
+        return found
+
+    def _experiments(self, over: Trial, wanted: Mapping[str, Wanted]) -> list[Experiment]:
+        found = []
+        for trial in self.measured():
+            keys = difference(over.configuration, trial.configuration)
+            if keys == frozenset(wanted) and all(_meets(trial.configuration, key, wanted[key]) for key in keys):
+                experiment = self._experiment(trial, over, keys)
+                found += [experiment] if experiment else []
+        return found
+
+    def _experiment(self, trial: Trial, over: Trial, keys: frozenset[str]) -> Experiment | None:
+        gain = self.gain(trial)
+        if gain is None:
+            return None
+        if over.id == self.inputs.baseline:
+            return Experiment(trial, over, keys, gain, gain.ratio, gain.significant, gain.excluded)
+        before = self.gain(over)
+        if before is None or not before.ratio > 0:
+            return None
+        apart = bool(gain.interval and before.interval and gain.interval[0] > before.interval[1])
+        excluded = bool(gain.interval and before.interval and gain.interval[1] < WORTH * before.interval[0])
+        return Experiment(trial, over, keys, gain, gain.ratio / before.ratio, gain.significant and apart, excluded)
+
+
+def difference(old: Configuration, new: Configuration) -> frozenset[str]:
+    """Names of the arguments in which two configurations differ by choice."""
+    keys = {key for key in CONFIGURATION_KEYS if getattr(old, key) != getattr(new, key)}
+    if old.num_workers == 0 or new.num_workers == 0:
+        keys -= {"prefetch_factor", "persistent_workers"}
+    elif {old.prefetch_factor, new.prefetch_factor} <= {None, 2}:
+        keys -= {"prefetch_factor"}
+    return frozenset(keys)
+
+
+def changes(old: Configuration, new: Configuration) -> dict[str, bool | int | None]:
+    """What a user has to write to come from one configuration to the other."""
+    keys = set(difference(old, new))
+    if old.num_workers == 0 and new.num_workers > 0:
+        keys |= {"persistent_workers"} if new.persistent_workers else set()
+        keys |= {"prefetch_factor"} if new.prefetch_factor not in (None, 2) else set()
+    return {key: getattr(new, key) for key in CONFIGURATION_KEYS if key in keys}
+
+
+def _corrected(ratio: Ratio) -> float:
+    return 1.0 if ratio.p_corrected is None else ratio.p_corrected
+
+
+def _meets(configuration: Configuration, key: str, wanted: Wanted) -> bool:
+    value = getattr(configuration, key)
+    return wanted(value) if callable(wanted) else bool(value == wanted)

@@ -1,0 +1,69 @@
+"""PD101 cpu_bound."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.rules.engine import Options, Ruling, at_most, rule
+from pindiag.rules.inputs import Facts
+from pindiag.rules.supply import more_workers, more_workers_remedy, supply
+
+
+@rule(
+    "PD101",
+    "cpu_bound",
+    title="Preparing batches on the CPU limits training",
+    limit="Preparing batches on the CPU",
+    options={"wait_share": 0.1, "busy_share": 0.5, "cpu_share": 0.5, "full_share": 0.9},
+)
+def cpu_bound(facts: Facts, options: Options) -> Ruling:
+    """The training loop waits because decoding and transforming samples needs more CPU time than the workers have.
+
+    What it means:
+        Each step waits for its batch while those who make it (the workers, or the training process itself with
+        `num_workers=0`) compute all the time.
+
+    How it is decided:
+        The script as written waits for at least `wait_share` of each step (0.1: below, a free loader would bring
+        less than 1.11 ×), the makers of batches are at work at least `busy_share` of the time (0.5: idle workers
+        are not what is missing), and at least `cpu_share` of that work is on a CPU or queueing for one (0.5: what
+        takes more than half of the time decides). Confirmed when more workers alone were faster. Where all
+        processes together already use `full_share` of the CPUs (0.9), more workers have no room: then it stays
+        suspected, and only cheaper transforms would show it.
+
+    Example:
+        `DataLoader(dataset, batch_size=64)` over JPEGs decoded by Pillow: the wait is spent on CPU, and
+        `num_workers=4` is faster.
+
+    Fix:
+        More workers, as long as CPUs are left; then cheaper work: smaller images, a faster decoder, transforms on
+        the GPU, results cached on disk.
+
+    When to ignore:
+        When the machine that trains later has more CPUs than the one that was measured.
+
+    References:
+        pytorch/vision#81, mapbox/robosat#180.
+    """
+    wait = facts.number("wait_share")
+    made = supply(facts)
+    full = facts.get("target_cpu_share")
+    return Ruling(
+        points=wait >= options["wait_share"]
+        and made.busy_share >= options["busy_share"]
+        and made.cpu_share >= options["cpu_share"],
+        explanation=(
+            f"The loop waits {figures.share(wait)} of each step for its batch; {made.who} "
+            f"{made.verb} at work {figures.share(made.busy_share)} of the time, "
+            f"{figures.share(made.cpu_share)} of it on a CPU."
+        ),
+        evidence=facts.evidence("wait_share", *made.names, "target_cpu_share"),
+        experiments=more_workers(facts),
+        settled_by="a run with more workers, or with cheaper transforms,",
+        bound=at_most(wait),
+        remedy=more_workers_remedy(facts),
+        irremovable=(
+            "But the CPUs are all in use, so more workers could not show it; cheaper transforms would."
+            if full is not None and full >= options["full_share"]
+            else None
+        ),
+    )

@@ -1,0 +1,69 @@
+"""PD114 pinned_memory_pressure."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.rules.engine import Options, Ruling, require, rule
+from pindiag.rules.inputs import Facts
+
+
+@rule(
+    "PD114",
+    "pinned_memory_pressure",
+    title="Pinned buffers take memory that the machine is short of",
+    limit="Memory",
+    options={"memory_share": 0.25, "left_share": 0.05, "psi_memory_share": 0.05},
+)
+def pinned_memory_pressure(facts: Facts, options: Options) -> Ruling:
+    """Pinned buffers cannot be swapped out, and what is left is too little for everything else.
+
+    What it means:
+        Each batch in flight that has been pinned holds memory that the system may not move. When the rest runs
+        short, it drops caches and swaps, and the whole machine becomes slow.
+
+    How it is decided:
+        The loader pins, and the pinned bytes (seen, or reckoned from batches in flight, each tensor rounded up to a
+        power of two) take at least `memory_share` of what this process may use (0.25: the rest must hold the
+        dataset, the workers and the page cache), or memory ran short while it trained: less than `left_share` left
+        (0.05), or tasks stalled on memory `psi_memory_share` of the time (0.05). Suspected at most: other memory
+        may be what is short.
+
+    Example:
+        Batches of 2 GB with `num_workers=8, prefetch_factor=4` on a machine of 64 GB.
+
+    Fix:
+        Fewer batches in flight (`num_workers` × `prefetch_factor`), smaller batches, or `pin_memory=False`.
+
+    When to ignore:
+        When the memory limit is higher where the script trains later.
+
+    References:
+        pytorch/pytorch#95823, LMCache/LMCache#1147.
+    """
+    require(facts.accelerator, "There is no accelerator, so nothing is pinned.")
+    require(facts.configuration.pin_memory, "As written the loader does not pin.")
+    total = facts.get("cgroup_memory_limit_bytes") or facts.number("memory_bytes")
+    require(total > 0, "The size of the memory is not known.")
+    pinned = facts.get("pinned_reserved_bytes") or facts.number("pinned_reckoned_bytes")
+    left = facts.get("memory_available_min_bytes")
+    stalled = facts.get("psi_memory_share") or 0.0
+    short = (left is not None and left < options["left_share"] * total) or stalled >= options["psi_memory_share"]
+    return Ruling(
+        points=pinned >= options["memory_share"] * total or short,
+        explanation=(
+            f"Pinned buffers hold {figures.byte_size(pinned)} of {figures.byte_size(total)}"
+            f"{'' if left is None else f'; at the least {figures.byte_size(left)} were left'}."
+        ),
+        evidence=facts.evidence(
+            "pinned_reserved_bytes",
+            "pinned_reckoned_bytes",
+            "memory_bytes",
+            "cgroup_memory_limit_bytes",
+            "memory_available_min_bytes",
+            "swap_growth_bytes",
+            "psi_memory_share",
+        ),
+        experiments=facts.alone(pin_memory=False),
+        settled_by="a run without pinning, or with fewer batches in flight,",
+        suspected_at_most=True,
+    )

@@ -1,0 +1,81 @@
+"""PD119 compute_bound."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.model import Evidence, Status, Trial
+from pindiag.rules.engine import Options, Statement, at_most, rule
+from pindiag.rules.inputs import WORTH, Facts, Gain
+
+
+@rule(
+    "PD119",
+    "compute_bound",
+    title="The training step itself is the limit; its input keeps up",
+    limit="The training step itself",
+    options={"input_share": 0.15},
+)
+def compute_bound(facts: Facts, options: Options) -> Statement:
+    """The step computes nearly all the time, so no DataLoader argument can make it much faster.
+
+    What it means:
+        Batches are there when they are wanted, and copies take hardly any time. What remains is the model, the
+        optimizer and the rest of the script.
+
+    How it is decided:
+        Confirmed when replaying a batch that is already on the device (`compute_only`) leaves no room for a gain of
+        5 %. Without that experiment: suspected when waiting and copying together take less than `input_share` of
+        each step (0.15: taking them away entirely would bring less than 1.18 ×), and ruled out when they take more
+        or when any configuration was shown to be faster.
+
+    Example:
+        A large convolutional network behind a loader with enough workers.
+
+    Fix:
+        None in the loader: a smaller or compiled model, lower precision, a larger GPU.
+
+    When to ignore:
+        Never; it is good news for the loader.
+
+    References:
+        None.
+    """
+    ceiling = _ceiling(facts)
+    gain = facts.gain(ceiling) if ceiling else None
+    if ceiling and gain and gain.interval:
+        return _by_ceiling(ceiling, gain)
+    share = facts.number("wait_share") + (facts.get("transfer_share") or 0.0)
+    faster = [trial.id for trial in facts.measured() if _significant(facts, trial)]
+    small = share < options["input_share"] and not faster
+    shown = f"{', '.join(faster)} ran faster all the same." if faster else ""
+    return Statement(
+        status="suspected" if small else "ruled_out",
+        explanation=(
+            f"Waiting for batches and copying them take {figures.share(share)} of each step: without both, "
+            f"{figures.ratio(at_most(share))} at most. {shown}"
+        ).strip(),
+        evidence=facts.evidence("wait_share", "transfer_share", "gpu_busy_share", "main_cpu_share"),
+        settled_by="replaying a batch that is already on the device" if small else None,
+    )
+
+
+def _ceiling(facts: Facts) -> Trial | None:
+    return facts.trial(facts.inputs.ceilings.compute_only or "")
+
+
+def _by_ceiling(ceiling: Trial, gain: Gain) -> Statement:
+    low, high = gain.interval or (0.0, 0.0)
+    status: Status = "confirmed" if high < WORTH else "ruled_out" if low > WORTH else "not_settled"
+    return Statement(
+        status=status,
+        explanation=(
+            "With input that costs nothing the script runs at "
+            f"{figures.ratio_with_interval(gain.ratio, gain.interval)} of what it does as written."
+        ),
+        evidence=[Evidence(name="compute_only over baseline", value=gain.ratio, unit="×", source=ceiling.id)],
+    )
+
+
+def _significant(facts: Facts, trial: Trial) -> bool:
+    gain = facts.gain(trial)
+    return gain is not None and gain.significant

@@ -1,0 +1,66 @@
+"""PD123 no_difference."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.model import Evidence
+from pindiag.rules.engine import Options, Statement, require, rule
+from pindiag.rules.inputs import Facts
+
+
+@rule(
+    "PD123",
+    "no_difference",
+    title="No other configuration is worth a change",
+    limit="None of the arguments",
+)
+def no_difference(facts: Facts, _options: Options) -> Statement:
+    """Every configuration that was tried trains as fast as the script as written, within 5 %.
+
+    What it means:
+        The arguments that were tried do not matter here. Keep what you have.
+
+    How it is decided:
+        Confirmed when the intervals of all measured configurations exclude a gain of 5 %; ruled out when one was
+        shown to be faster; not settled while intervals are too wide. Says nothing while a cause is confirmed or
+        suspected.
+
+    Example:
+        A loader that keeps up with its model.
+
+    Fix:
+        None.
+
+    When to ignore:
+        When the configurations that you had in mind were not among those tried (`--grid`).
+
+    References:
+        None.
+    """
+    baseline = facts.baseline
+    tried = facts.measured()
+    require(bool(tried), "No configuration but the script's own was measured; `--sweep` tries others.")
+    gains = {trial.id: gain for trial in tried if (gain := facts.gain(trial))}
+    require(bool(gains), "No configuration was measured beside the script as written.")
+    faster = [name for name, gain in gains.items() if gain.significant]
+    settled = all(gain.excluded for gain in gains.values())
+    best = max(gains, key=lambda name: gains[name].ratio)
+    room = "" if faster or settled else " The intervals are too wide to exclude a gain of 5 %."
+    return Statement(
+        status="ruled_out" if faster else "confirmed" if settled else "not_settled",
+        explanation=(
+            f"Of {len(gains)} configurations the fastest, {best}, ran at "
+            f"{figures.ratio_with_interval(gains[best].ratio, gains[best].interval)} of the script as written.{room}"
+        ),
+        evidence=[
+            Evidence(
+                name=f"{name} over {baseline.id}",
+                value=gain.ratio,
+                unit="×",
+                source=f"{gain.rounds} rounds"
+                if gain.interval is None
+                else f"interval {figures.interval(gain.interval)}",
+            )
+            for name, gain in gains.items()
+        ],
+    )

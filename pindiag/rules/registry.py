@@ -1,0 +1,36 @@
+"""All rules, listed by hand in the order of their codes."""
+
+from __future__ import annotations
+
+from pindiag.rules.engine import Rule
+from pindiag.rules.pd101_cpu_bound import cpu_bound
+from pindiag.rules.pd102_io_bound import io_bound
+from pindiag.rules.pd103_worker_contention import worker_contention
+from pindiag.rules.pd104_small_batch import small_batch
+from pindiag.rules.pd105_missing_non_blocking import missing_non_blocking
+from pindiag.rules.pd106_pageable_copy import pageable_copy
+from pindiag.rules.pd108_pin_thread_bound import pin_thread_bound
+from pindiag.rules.pd109_worker_ipc_bound import worker_ipc_bound
+from pindiag.rules.pd110_pinned_alloc import pinned_alloc
+from pindiag.rules.pd113_pin_without_accelerator import pin_without_accelerator
+from pindiag.rules.pd114_pinned_memory_pressure import pinned_memory_pressure
+from pindiag.rules.pd119_compute_bound import compute_bound
+from pindiag.rules.pd123_no_difference import no_difference
+from pindiag.rules.pd124_script_error import script_error
+
+RULES: tuple[Rule, ...] = (
+    cpu_bound,
+    io_bound,
+    worker_contention,
+    small_batch,
+    missing_non_blocking,
+    pageable_copy,
+    pin_thread_bound,
+    worker_ipc_bound,
+    pinned_alloc,
+    pin_without_accelerator,
+    pinned_memory_pressure,
+    compute_bound,
+    no_difference,
+    script_error,
+)

@@ -1,0 +1,62 @@
+"""Who makes the batches, how busy they are, and how much of that is on a CPU: shared by the loader's rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pindiag.rules.inputs import Experiment, Facts
+
+
+@dataclass(frozen=True)
+class Supply:
+    """The makers of batches in the script as written; shares of their own time."""
+
+    who: str
+    verb: str
+    busy_share: float
+    """Fetching and collating, of all time they had."""
+    cpu_share: float
+    """On a CPU, or queueing for one, of the busy time."""
+    names: tuple[str, ...]
+    """The facts it was read from."""
+
+
+def supply(facts: Facts) -> Supply:
+    """Read it from the rings of the workers or, without workers, from the wait of the main thread.
+
+    Raises:
+        Missing: the facts were not measured.
+    """
+    if facts.configuration.num_workers == 0:
+        return Supply("the training process", "is", 1.0, _wanted(facts, "wait_cpu_share"), ("wait_cpu_share",))
+    names = ("worker_busy_share", "worker_fetch_cpu_share", "run_delay_share")
+    return Supply("the workers", "are", facts.number(names[0]), _wanted(facts, names[1]), names)
+
+
+def more_workers(facts: Facts) -> list[Experiment]:
+    """Trials with more workers, and nothing else."""
+    own = facts.configuration.num_workers
+    return facts.alone(num_workers=lambda workers: workers > own)
+
+
+def fewer_workers(facts: Facts) -> list[Experiment]:
+    """Trials with fewer workers, but some, and nothing else."""
+    own = facts.configuration.num_workers
+    return facts.alone(num_workers=lambda workers: 0 < workers < own)
+
+
+def more_workers_remedy(facts: Facts) -> dict[str, bool | int | None]:
+    """One worker a usable CPU that the training process leaves, where the script has fewer."""
+    workers = int(facts.get("usable_cpus") or 0) - 1
+    return {"num_workers": workers} if workers > facts.configuration.num_workers else {}
+
+
+def contended_share(facts: Facts) -> float:
+    """Share of the wanted CPU time that the processes of the target spent queueing for a CPU; 0 where not known."""
+    return min(max(facts.get("run_delay_share") or 0.0, 0.0), 1.0)
+
+
+def _wanted(facts: Facts, name: str) -> float:
+    """A CPU share as it would be if nobody had queued for a CPU: a queue is not an idle disk."""
+    running = 1 - min(contended_share(facts), 0.95)
+    return min(facts.number(name) / running, 1.0)

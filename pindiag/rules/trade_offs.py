@@ -1,0 +1,52 @@
+"""What a change costs, in one sentence each, with figures where they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pindiag import figures
+from pindiag.model import Trial
+from pindiag.rules.inputs import Facts, Missing
+
+
+def trade_off(changed: Mapping[str, bool | int | None], facts: Facts, trial: Trial | None) -> str | None:
+    """What the user pays for these changes; None where nothing is known to be paid."""
+    said = [_workers(changed, facts, trial), _pinning(changed, facts, trial), _asynchronous(changed), _kept(changed)]
+    return " ".join(sentence for sentence in said if sentence) or None
+
+
+def _workers(changed: Mapping[str, bool | int | None], facts: Facts, trial: Trial | None) -> str | None:
+    workers = changed.get("num_workers")
+    if workers is None:
+        return None
+    if workers == 0:
+        return "Samples are fetched in the training process, so a slower dataset later holds up each step."
+    try:
+        before = facts.configuration.num_workers
+    except Missing:
+        return None
+    if workers < before:
+        return None
+    each = facts.get("worker_rss_bytes", trial) if trial else None
+    size = f", up to {figures.byte_size(each)} each" if each else ""
+    return f"{workers} worker processes{size}, started at each epoch unless persistent_workers is set."
+
+
+def _pinning(changed: Mapping[str, bool | int | None], facts: Facts, trial: Trial | None) -> str | None:
+    if not changed.get("pin_memory"):
+        return None
+    locked = facts.get("pinned_reckoned_bytes", trial) if trial else None
+    size = f" (about {figures.byte_size(locked)})" if locked else ""
+    return f"Pinned memory{size} cannot be swapped out or used by other processes."
+
+
+def _asynchronous(changed: Mapping[str, bool | int | None]) -> str | None:
+    if not changed.get("non_blocking"):
+        return None
+    return "A host batch must not be changed after its copy was asked for."
+
+
+def _kept(changed: Mapping[str, bool | int | None]) -> str | None:
+    if not changed.get("persistent_workers"):
+        return None
+    return "Workers stay alive between epochs, with the copy of the dataset that they started with."

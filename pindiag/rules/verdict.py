@@ -1,0 +1,251 @@
+"""The sentence on top: what is slow, what to change, what it brought, how sure (REPORT.md section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pindiag import figures
+from pindiag.model import Effect, Finding, Fix, Trial, Verdict
+from pindiag.rules.engine import ROUNDS_TO_CLAIM, is_cause, measured_fix, primary, recommended_trial
+from pindiag.rules.inputs import Facts, Inputs, Missing, changes
+from pindiag.rules.registry import RULES
+
+LONGEST_ERROR = 16
+"""Words of an exception in the headline, which holds at most 24."""
+LIMITS = {rule.name: rule.limit for rule in RULES}
+Said = tuple[str, str]
+"""Headline and lead."""
+
+
+def verdict(findings: Sequence[Finding], inputs: Inputs) -> Verdict:
+    """The verdict on a run, from findings as `judge` orders them."""
+    first = primary(findings)
+    facts = Facts(inputs)
+    headline, lead = _say(first, findings, facts)
+    return Verdict(
+        headline=headline,
+        lead=lead,
+        primary_cause=first.cause if first else None,
+        confidence="none" if inputs.target.status == "interrupted" else _confidence(first),
+    )
+
+
+def _confidence(first: Finding | None) -> Literal["confirmed", "suspected", "none"]:
+    if first is None:
+        return "none"
+    if first.status == "confirmed":
+        return "confirmed"
+    return "suspected" if first.status in ("suspected", "not_settled") and first.cause != "no_difference" else "none"
+
+
+def _say(first: Finding | None, findings: Sequence[Finding], facts: Facts) -> Said:
+    if facts.inputs.target.status == "failed":
+        return _failed(facts)
+    if facts.inputs.target.status == "interrupted":
+        return _interrupted(facts)
+    confirmed = [each for each in findings if each.status == "confirmed" and is_cause(each.cause)]
+    confirmed = [each for each in confirmed if each.consequence_of is None]
+    if first is None or _rate(facts) is None:
+        return "Nothing could be judged: no step of the script was measured.", ""
+    unsafe = next((fix for fix in first.fixes if fix.safety.status == "failed" and fix.effect), None)
+    if unsafe and unsafe.effect:
+        return _unsafe(unsafe, unsafe.effect)
+    if len(confirmed) > 1:
+        return _several(confirmed, facts)
+    if confirmed:
+        return _confirmed(first, facts)
+    if first.cause == "pin_without_accelerator":
+        return _pinned_for_nothing(findings, facts)
+    return _without_a_confirmed_cause(first, facts)
+
+
+def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
+    gain = _recommended_fix(facts)
+    if gain and gain.effect:
+        return _gain_without_a_cause(gain, gain.effect, first, facts)
+    if first.status in ("suspected", "not_settled") and is_cause(first.cause):
+        return f"Probably {_small(LIMITS[first.cause])} is the limit; not shown yet.", first.explanation
+    return _no_difference(first, facts)
+
+
+# ----------------------------------------------------------------------------------------------------- one a case
+
+
+def _confirmed(first: Finding, facts: Facts) -> Said:
+    headline = f"{LIMITS[first.cause]} is the limit: {_now(facts)}."
+    return headline, " ".join(_change(fix, facts) for fix in _shown(first.fixes)[:1])
+
+
+def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
+    one, two = confirmed[:2]
+    headline = f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: {_now(facts)}."
+    alone = [
+        f"mending {_small(LIMITS[each.cause])} brings {figures.ratio(each.fixes[-1].effect.ratio)}"
+        for each in confirmed
+        if each.fixes and each.fixes[-1].effect
+    ]
+    best = _recommended_fix(facts) or next(iter(_shown(one.fixes)), None)
+    change = _change(best, facts) if best else ""
+    return headline, f"{_capital(', '.join(alone))}. {change}".strip()
+
+
+def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
+    headline = f"Set `{figures.arguments(fix.changes)}`{_place(facts)}: {figures.ratio(effect.ratio)} faster."
+    open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
+    why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
+    return headline, f"{_capital(_how_sure(effect, facts))}. {why}"
+
+
+def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
+    others = [each for each in findings if each.cause != "pin_without_accelerator"]
+    rest = primary(others)
+    loader = _without_a_confirmed_cause(rest, facts) if rest else ("not judged.", "")
+    lead = f"Remove `pin_memory=True`{_place(facts)}, or guard it. The loader: {' '.join(loader).strip()}"
+    return "No accelerator here, so pinning does nothing.", lead
+
+
+def _no_difference(first: Finding, facts: Facts) -> Said:
+    tried = len(facts.measured())
+    if not tried:
+        return f"The script trains at {_now(facts)}.", f"{first.explanation} `--sweep` tries other configurations."
+    if first.status != "confirmed" and first.cause == "no_difference":
+        return "No configuration is shown to be faster than what you have.", first.explanation
+    floor = facts.inputs.noise_floor.ratio
+    noise = "" if floor is None else f" ({figures.floor(floor)})"
+    reached = _reached(facts)
+    return (
+        "Keep what you have.",
+        f"None of {tried} configurations differs from it beyond the noise{noise}. {reached or first.explanation}",
+    )
+
+
+def _unsafe(fix: Fix, effect: Effect) -> Said:
+    gain = figures.ratio_with_interval(effect.ratio, effect.ci95)
+    return f"`{figures.arguments(fix.changes)}` was {gain} faster and is not recommended.", fix.safety.reason
+
+
+def _failed(facts: Facts) -> Said:
+    target = facts.inputs.target
+    lines = (target.error or "").strip().splitlines()
+    error = lines[-1] if lines else target.exit
+    step = "" if target.error_step is None else f" at step {figures.count(target.error_step)}"
+    rate = _rate(facts)
+    until = f"Measured until then: {figures.rate(rate)}. " if rate is not None else ""
+    return f"Your script stopped{step}: {_short(error)}.", f"{until}No verdict on speed."
+
+
+def _interrupted(facts: Facts) -> Said:
+    rounds = max((block.round for block in facts.inputs.blocks), default=0)
+    headline = f"Interrupted after {rounds} round{'' if rounds == 1 else 's'}."
+    leader = max(
+        ((gain.ratio, trial.id, gain) for trial in facts.measured() if (gain := facts.gain(trial))), default=None
+    )
+    if leader is None or leader[0] <= 1:
+        return headline, "No configuration leads yet; not a verdict."
+    trial, gain = facts.trial(leader[1]), leader[2]
+    shown = figures.ratio_with_interval(gain.ratio, gain.interval)
+    return headline, f"So far {trial.id if trial else leader[1]} leads by {shown}; not a verdict."
+
+
+# --------------------------------------------------------------------------------------------------------- words
+
+
+def _change(fix: Fix, facts: Facts) -> str:
+    effect = fix.effect
+    if effect is None:
+        return fix.summary
+    epoch = _epoch(fix, facts)
+    return (
+        f"Set `{figures.arguments(fix.changes)}`{_place(facts)}: {figures.ratio(effect.ratio)} faster "
+        f"({_interval(effect)}{epoch}{_how_firm(effect, facts)})."
+    )
+
+
+def _how_sure(effect: Effect, facts: Facts) -> str:
+    return f"{_interval(effect)}{_how_firm(effect, facts)}"
+
+
+def _interval(effect: Effect) -> str:
+    return f"95 % interval {figures.interval(effect.ci95)}, " if effect.ci95 else "no interval, "
+
+
+def _how_firm(effect: Effect, facts: Facts) -> str:
+    verification = facts.inputs.verification
+    if effect.kind == "verified" and verification:
+        return f"verified by {verification.pairs} pairs of fresh launches"
+    if effect.kind != "provisional":
+        return effect.kind
+    rounds = max((block.round for block in facts.inputs.blocks if block.purpose != "verify"), default=0)
+    asks = f"; pindiag asks for {ROUNDS_TO_CLAIM}" if rounds < ROUNDS_TO_CLAIM else ", the rounds that chose it"
+    return f"provisional: {rounds} round{'' if rounds == 1 else 's'}{asks}"
+
+
+def _epoch(fix: Fix, facts: Facts) -> str:
+    trial = _trial_of(fix, facts)
+    before, after = facts.baseline.epoch_s, trial.epoch_s if trial else None
+    if before is None or after is None:
+        return ""
+    return f"an epoch in {figures.duration(after)} instead of {figures.duration(before)}, "
+
+
+def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
+    wanted = fix.changes
+    return next(
+        (trial for trial in facts.measured() if changes(facts.configuration, trial.configuration) == wanted), None
+    )
+
+
+def _recommended_fix(facts: Facts) -> Fix | None:
+    trial = recommended_trial(facts)
+    return measured_fix(trial, facts) if trial else None
+
+
+def _shown(fixes: Sequence[Fix]) -> list[Fix]:
+    return [fix for fix in fixes if fix.effect is None or fix.effect.kind != "predicted"]
+
+
+def _rate(facts: Facts) -> float | None:
+    try:
+        estimate = facts.baseline.samples_per_second
+    except Missing:
+        return None
+    return estimate.median if estimate else None
+
+
+def _now(facts: Facts) -> str:
+    now, possible = _rate(facts), _possible(facts)
+    if now is None:
+        return "throughput not measured"
+    return (
+        figures.rate(now) if possible is None else f"{figures.rate(now)} of a possible {figures.significant(possible)}"
+    )
+
+
+def _possible(facts: Facts) -> float | None:
+    ceiling = facts.trial(facts.inputs.ceilings.compute_only or "")
+    return ceiling.samples_per_second.median if ceiling and ceiling.samples_per_second else None
+
+
+def _reached(facts: Facts) -> str | None:
+    now, possible = _rate(facts), _possible(facts)
+    if not now or not possible:
+        return None
+    return f"Training reaches {figures.share(now / possible)} of the ceiling of its own computing."
+
+
+def _place(facts: Facts) -> str:
+    return f" at {facts.inputs.loader.chosen}" if facts.inputs.loader else ""
+
+
+def _small(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _short(text: str) -> str:
+    words = text.rstrip(".").split()
+    return " ".join(words) if len(words) <= LONGEST_ERROR else f"{' '.join(words[:LONGEST_ERROR])} …"
