@@ -1,0 +1,107 @@
+"""The machine, read once when a run starts."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pindiag.launch import cgroups
+from pindiag.launch.cpus import usable_cpus
+from pindiag.launch.nvml import Nvml
+from pindiag.launch.reckon import FreeMemory
+from pindiag.model import Machine
+
+
+def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
+    """What the report says of the machine; what cannot be read is null, with its reason in `missing`."""
+    missing: dict[str, str] = {}
+    cpus, reason = usable_cpus(root)
+    memory = psutil.virtual_memory()
+    shm = _ask(lambda: os.statvfs(root / "dev/shm"), missing, "shm_bytes", "there is no /dev/shm")
+    gpus = nvml.gpus()
+    if nvml.reason is not None:
+        missing["gpus"] = nvml.reason
+    physical = _ask(lambda: psutil.cpu_count(logical=False), missing, "physical_cpus", "the platform does not tell")
+    return Machine(
+        launch=0,
+        t_ns=time.monotonic_ns(),
+        platform=platform.platform(),
+        kernel=platform.release(),
+        logical_cpus=os.cpu_count() or 1,
+        physical_cpus=physical,
+        usable_cpus=cpus,
+        usable_cpus_reason=reason,
+        memory_bytes=memory.total,
+        memory_available_bytes=memory.available,
+        cgroup_memory_limit_bytes=cgroups.memory_limit_bytes(root),
+        swap_bytes=_ask(lambda: psutil.swap_memory().total, missing, "swap_bytes", "the platform does not tell") or 0,
+        shm_bytes=shm and shm.f_frsize * shm.f_blocks,
+        shm_free_bytes=shm and shm.f_frsize * shm.f_bavail,
+        open_files_limit=_limit("RLIMIT_NOFILE", missing, "open_files_limit"),
+        locked_memory_limit_bytes=_limit("RLIMIT_MEMLOCK", missing, "locked_memory_limit_bytes"),
+        gpus=gpus,
+        fingerprint=_fingerprint(cpus, memory.total, [str(gpu["name"]) for gpu in gpus], root),
+        missing=missing,
+    )
+
+
+def free_memory(root: Path = Path("/")) -> FreeMemory:
+    """What is free now."""
+    shm = _ask(lambda: os.statvfs(root / "dev/shm"), {}, "", "")
+    return FreeMemory(
+        available_bytes=psutil.virtual_memory().available,
+        shm_bytes=shm and shm.f_frsize * shm.f_bavail,
+        cgroup_bytes=cgroups.memory_free_bytes(root),
+    )
+
+
+def memory_bytes() -> int:
+    """The machine's memory."""
+    return int(psutil.virtual_memory().total)
+
+
+def shm_in_words(root: Path = Path("/")) -> str | None:
+    """How full /dev/shm is; None where there is none."""
+    shm = _ask(lambda: os.statvfs(root / "dev/shm"), {}, "", "")
+    return shm and f"{shm.f_bavail * shm.f_frsize / 1e6:.0f} of {shm.f_blocks * shm.f_frsize / 1e6:.0f} MB free"
+
+
+def _ask(read: Callable[[], Any], missing: dict[str, str], key: str, reason: str) -> Any:
+    try:
+        found = read()
+    except (OSError, RuntimeError, AttributeError):
+        found = None
+    if found is None:
+        missing[key] = reason
+    return found
+
+
+def _limit(name: str, missing: dict[str, str], key: str) -> int | None:
+    try:
+        import resource
+    except ImportError:
+        missing[key] = "the platform has no such limit"
+        return None
+    soft, _ = resource.getrlimit(getattr(resource, name))
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _fingerprint(cpus: int, memory_bytes: int, gpus: list[str], root: Path) -> str:
+    """Equal for equal machines: processor, CPUs, memory to the GiB and GPUs, but no host name and no serial number."""
+    parts = [platform.machine(), _processor(root), str(cpus), str(round(memory_bytes / 2**30)), *gpus]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _processor(root: Path) -> str:
+    try:
+        lines = (root / "proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -1,0 +1,198 @@
+"""Looks at the target's processes, the machine and the GPU from outside, five times a second."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from pindiag.launch import cgroups
+from pindiag.launch.nvml import NOTHING, Gpu
+from pindiag.launch.processes import Tree
+from pindiag.model import MemoryRead, Sample
+
+PERIOD_S = 0.2
+REFRESH_EVERY = 5
+"""Looking for new processes costs a read for each thread: once a second, and at the edges of a counted part."""
+
+_PRESSURES = ("cpu", "io", "memory")
+
+
+class MachineReader:
+    """Machine-wide counters; each field None where the platform or container does not show it."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._root = root
+        self._memory_group = next(iter(cgroups.folders("memory", root)), None)
+        self._cpu_group = next(iter(cgroups.folders("cpu", root)), None)
+        self._tick = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+    def read(self) -> dict[str, Any]:
+        """The machine's fields of a `Sample`."""
+        memory = self._meminfo()
+        swap_total, swap_free = memory.get("SwapTotal"), memory.get("SwapFree")
+        return {
+            "memory_available_bytes": memory.get("MemAvailable"),
+            "memory_cached_bytes": memory.get("Cached"),
+            "swap_used_bytes": swap_total - swap_free if swap_total is not None and swap_free is not None else None,
+            "shm_used_bytes": self._shm_used_bytes(),
+            "cgroup_memory_bytes": self._memory_group and cgroups.memory_used_bytes(self._memory_group),
+            "cgroup_throttled_s": self._cpu_group and cgroups.throttled_s(self._cpu_group),
+            "machine_cpu_s": self._busy_s(),
+            **{f"psi_{what}_s": self._pressure_s(what) for what in _PRESSURES},
+        }
+
+    def _meminfo(self) -> dict[str, int]:
+        try:
+            lines = (self._root / "proc/meminfo").read_bytes().decode().splitlines()
+        except OSError:
+            return _psutil_meminfo()
+        pairs = (line.partition(":") for line in lines)
+        return {name: 1024 * int(size.split()[0]) for name, _, size in pairs if size.strip()}
+
+    def _shm_used_bytes(self) -> int | None:
+        try:
+            shm = os.statvfs(self._root / "dev/shm")
+        except (OSError, AttributeError):
+            return None
+        return shm.f_frsize * (shm.f_blocks - shm.f_bfree)
+
+    def _pressure_s(self, what: str) -> float | None:
+        try:
+            some = (self._root / "proc/pressure" / what).read_bytes().split(b"\n")[0]
+            return int(some.rpartition(b"total=")[2]) / 1e6
+        except (OSError, ValueError):
+            return None
+
+    def _busy_s(self) -> float | None:
+        """User, nice, system, irq and softirq time; guest time is part of user time already."""
+        try:
+            words = (self._root / "proc/stat").read_bytes().split(b"\n")[0].split()[1:8]
+            user, nice, system, _, _, irq, soft = map(int, words)
+        except (OSError, ValueError):
+            return _psutil_busy_s()
+        return (user + nice + system + irq + soft) / self._tick
+
+
+def _psutil_meminfo() -> dict[str, int]:
+    try:
+        swap = psutil.swap_memory()
+        available = psutil.virtual_memory().available
+    except (OSError, RuntimeError, psutil.Error):
+        return {}
+    return {"MemAvailable": available, "SwapTotal": swap.total, "SwapFree": swap.free}
+
+
+def _psutil_busy_s() -> float | None:
+    with contextlib.suppress(OSError, RuntimeError, psutil.Error):
+        times = psutil.cpu_times()
+        return times.user + times.system
+    return None
+
+
+class Sampler:
+    """A thread that writes samples of one launch into its journal until it is closed.
+
+    Nothing that goes wrong in it reaches the caller: a field that cannot be read is None, and a journal that cannot
+    be written ends the samples and stands in `error`.
+    """
+
+    def __init__(
+        self,
+        launch: int,
+        tree: Tree,
+        journal: Path,
+        *,
+        machine: MachineReader,
+        gpu: Gpu | None = None,
+        period_s: float = PERIOD_S,
+        clock_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self.error: OSError | None = None
+        self.low_available_bytes: int | None = None
+        """The least memory that any sample saw available."""
+        self._launch = launch
+        self._tree = tree
+        self._machine = machine
+        self._gpu = gpu
+        self._period_s = period_s
+        self._clock_ns = clock_ns
+        self._journal = journal.open("ab", buffering=0)
+        self._encoder = msgspec.json.Encoder()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._cpu_s = 0.0
+        self._turns = 0
+        self._thread = threading.Thread(target=self._loop, name="pindiag-sampler", daemon=True)
+
+    def start(self) -> None:
+        """Begin sampling."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End sampling; everything taken is on disk."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._journal.close()
+
+    def sample(self, *, refresh: bool = True) -> None:
+        """Take one sample now, from any thread."""
+        with self._lock:
+            began_s = time.thread_time()
+            with contextlib.suppress(OSError, ValueError, psutil.Error):
+                if refresh:
+                    self._tree.refresh()
+                self._keep(self._look())
+            self._cpu_s += time.thread_time() - began_s
+
+    def memory(self, block: int, trial: str) -> MemoryRead:
+        """Proportional set sizes now; the target should be paused, for it costs milliseconds a process."""
+        with self._lock:
+            pss = self._tree.pss()
+        known = None if isinstance(pss, str) else pss
+        return MemoryRead(
+            launch=self._launch,
+            t_ns=self._clock_ns(),
+            block=block,
+            trial=trial,
+            pss_bytes=known and known.total,
+            worker_pss_bytes=known and known.workers,
+            shm_bytes=known and known.shm,
+            reason=pss if isinstance(pss, str) else None,
+        )
+
+    def _loop(self) -> None:
+        while not self._closed.wait(self._period_s if self._turns else 0):
+            self.sample(refresh=self._turns % REFRESH_EVERY == 0)
+            self._turns += 1
+
+    def _look(self) -> Sample:
+        machine = self._machine.read()
+        gpu: Mapping[str, Any] = NOTHING if self._gpu is None else self._gpu.read()
+        processes = self._tree.read()
+        available = machine["memory_available_bytes"]
+        if available is not None:
+            self.low_available_bytes = min(available, self.low_available_bytes or available)
+        return Sample(
+            launch=self._launch,
+            t_ns=self._clock_ns(),
+            processes=processes,
+            sampler_cpu_s=self._cpu_s,
+            **machine,
+            **gpu,
+        )
+
+    def _keep(self, record: Sample) -> None:
+        if self.error is None and not self._journal.closed:
+            try:
+                self._journal.write(self._encoder.encode(record) + b"\n")
+            except OSError as error:
+                self.error = error

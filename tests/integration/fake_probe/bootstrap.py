@@ -1,0 +1,191 @@
+"""Speaks the probe's side of the protocol without torch; what it does besides is told by its arguments."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+with open(sys.argv[1]) as file:
+    SPEC = json.load(file)
+PATH = os.path.join(SPEC["run_directory"], "journal", f"launch-{SPEC['launch']:03d}-{os.getpid()}.jsonl")
+JOURNAL = open(PATH, "ab", buffering=0)
+ANSWERS = os.fdopen(SPEC["pipe_read_fd"], "r")
+BLOCK = SPEC["blocks"][0]
+
+
+def tell(kind, *, pipe=True, **fields):
+    record = {"type": kind, "launch": SPEC["launch"], "t_ns": time.monotonic_ns(), **fields}
+    line = json.dumps(record).encode() + b"\n"
+    JOURNAL.write(line)
+    if pipe:
+        os.write(SPEC["pipe_write_fd"], line)
+
+
+def phase(name):
+    tell("block_phase", block=BLOCK["block"], trial=BLOCK["trial"], phase=name)
+
+
+def fork(work):
+    pid = os.fork()
+    if pid == 0:
+        with open("/proc/self/comm", "w") as name:
+            name.write("pt_data_worker")
+        work()
+        os._exit(0)
+    return pid
+
+
+def sleep_on():
+    while True:
+        time.sleep(8)
+
+
+def spin():
+    while True:
+        pass
+
+
+def hold():
+    held = bytearray(os.urandom(1 << 20) * 300)
+    while held:
+        time.sleep(8)
+
+
+def count(seconds=0.1):
+    tell("first_step")
+    phase("settling")
+    phase("counting")
+    time.sleep(seconds)
+    phase("counted")
+    tell(
+        "block",
+        block=BLOCK["block"],
+        trial=BLOCK["trial"],
+        round=BLOCK["round"],
+        settle_steps=1,
+        steps=10,
+        samples=80,
+        started_ns=time.monotonic_ns() - int(seconds * 1e9),
+        ended_ns=time.monotonic_ns(),
+        seconds=seconds,
+        gap_s=0.0,
+        status="counted",
+        reason=None,
+        wait_ms=1.0,
+        wait_cpu_ms=1.0,
+        transfer_ms=0.0,
+        synchronise_ms=0.0,
+        optimizer_ms=0.0,
+        main_cpu_ms=1.0,
+        step_ms=[],
+        step_wait_ms=[],
+        transfers=[],
+        syncs=[],
+        pin_thread=None,
+        host_allocator=None,
+        missing={},
+        probe_us_per_step=1.0,
+    )
+    return json.loads(ANSWERS.readline() or '{"then": "stop"}')["then"]
+
+
+def end(how="stopped", status=0):
+    tell("target_ended", how=how, status=status, steps=10, epochs=None)
+    sys.exit(status)
+
+
+def ordinary():
+    fork(sleep_on)
+    print("hello from the target", flush=True)
+    then = count()
+    tell("unmeasured", pipe=False, key="answer", reason=then)
+    end()
+
+
+def leaves_setsid_workers():
+    for work in (sleep_on, lambda: (os.setsid(), sleep_on())):
+        fork(work)
+    fork(lambda: (os.setsid(), os.fork(), sleep_on()))
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    count()
+    end()
+
+
+def sleeping_workers():
+    for _ in range(2):
+        fork(sleep_on)
+    fork(lambda: (os.setsid(), sleep_on()))
+    tell("first_step")
+    sleep_on()
+
+
+def raises():
+    tell(
+        "target_failed",
+        exception="ValueError",
+        message="planted",
+        traceback="Traceback ...\nValueError: planted\n",
+        step=3,
+        past_natural_end=False,
+    )
+    end("failed", 1)
+
+
+def worker_dies():
+    worker = fork(sleep_on)
+    tell("first_step")
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    tell(
+        "target_failed",
+        exception="RuntimeError",
+        message=f"DataLoader worker (pid {worker}) is killed by signal: Killed. ",
+        traceback="",
+        step=3,
+        past_natural_end=False,
+    )
+    end("failed", 1)
+
+
+def never_steps():
+    sleep_on()
+
+
+def hangs_after_step():
+    tell("first_step")
+    sleep_on()
+
+
+def ignores_stop():
+    count()
+    sleep_on()
+
+
+def closes_pipe():
+    os.close(SPEC["pipe_write_fd"])
+    time.sleep(0.3)
+    sys.exit(7)
+
+
+def planted():
+    fork(hold)
+    fork(spin)
+    time.sleep(1.0)
+    count(2.0)
+    end()
+
+
+def kills_itself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def writes_on():
+    tell("first_step")
+    while True:
+        tell("first_step")
+        time.sleep(0.01)
+
+
+{name: value for name, value in globals().items() if callable(value)}[SPEC["args"][0]]()

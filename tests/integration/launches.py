@@ -1,0 +1,88 @@
+"""Sessions over the fake probe."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from pindiag.launch.patience import Limits
+from pindiag.launch.session import Session
+from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, RunSpec
+from pindiag.store import RunDirectory
+
+FAKE_PROBE = Path(__file__).parent / "fake_probe"
+MARK = "PINDIAG_TEST_MARK"
+
+
+def order(number: int, **fields: object) -> LaunchOrder:
+    blocks = [BlockOrder(block=number, round=1, trial="baseline", seconds=0.1)]
+    return LaunchOrder(purpose="discover", treatment=None, blocks=blocks, **fields)
+
+
+def times(count: int, **fields: object) -> Callable[[Sequence[AnyRecord]], LaunchOrder | None]:
+    """Order `count` launches."""
+    left = iter(range(1, count + 1))
+    return lambda records: None if (number := next(left, None)) is None else order(number, **fields)
+
+
+def session(
+    folder: Path,
+    behaviour: str,
+    *,
+    wait_s: float = 20.0,
+    limits: Limits | None = None,
+    on_record: Callable[[AnyRecord], None] = lambda record: None,
+) -> Session:
+    """A session whose target behaves as a function of the fake probe."""
+    (folder / "train.py").write_text("")
+    spec = RunSpec(
+        target=str(folder / "train.py"),
+        module=False,
+        args=[behaviour],
+        cwd=str(folder),
+        python=sys.executable,
+        started_utc="2026-01-01T00:00:00+00:00",
+        command=["pindiag", "run", "train.py"],
+        sweep=True,
+        grid=None,
+        budget_s=60,
+        rounds=1,
+        steps=None,
+        seed=0,
+        device=None,
+        loader=None,
+        wait_s=wait_s,
+        usable_cpus=2,
+        pindiag_version="0",
+    )
+    run = RunDirectory.create(folder / "out")
+    run.write_spec(spec)
+    return Session(spec, run, on_record=on_record, limits=limits, probe=FAKE_PROBE)
+
+
+def alive(mark: str) -> list[psutil.Process]:
+    """Processes with a mark in their environment, this one left out."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return [process for process in found if process.pid != os.getpid()]
+
+
+def wait_until_gone(mark: str, limit_s: float) -> None:
+    end = time.monotonic() + limit_s
+    while (left := alive(mark)) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not left, [(process.pid, process.cmdline()) for process in left]
+
+
+if __name__ == "__main__":
+    session(Path(sys.argv[1]), sys.argv[2]).run(times(int(sys.argv[3])))
