@@ -495,7 +495,8 @@ class FileTouched(Record, tag="file_touched", frozen=True, kw_only=True):
     path: str
     action: Literal["set_aside", "copied", "created", "directory", "linked", "refused", "left"]
     """set_aside: renamed to `kept`; copied / linked: a copy or hard link in `kept`; created: did not exist;
-    directory: a new directory; refused: over the cap; left: seen but not guarded (see reason)."""
+    directory: a new directory, or with `kept` one that was renamed to it; refused: over the cap; left: seen but not
+    guarded (see reason)."""
     kept: str | None
     """Path of the original, in kept/NNN/ or beside it."""
     writer: str | None = None
