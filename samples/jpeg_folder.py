@@ -81,7 +81,7 @@ def main():
     has_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=4000 if has_gpu else 400)
-    parser.add_argument("--side", type=int, default=400 if has_gpu else 256, help="pixels of a file's side")
+    parser.add_argument("--side", type=int, default=400, help="pixels of a file's side")
     parser.add_argument("--size", type=int, default=224 if has_gpu else 96, help="pixels that the model sees")
     parser.add_argument("--width", type=int, default=64 if has_gpu else 8)
     parser.add_argument("--epochs", type=int, default=5 if has_gpu else 20)
