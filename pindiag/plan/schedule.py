@@ -31,6 +31,9 @@ NARROW_ENOUGH = 0.05
 """Half-width of the verified log ratio at which more pairs add nothing that a reader acts on."""
 FEWEST_CONTENDERS = 3
 """Rounds give way before fewer configurations than these stay in the race."""
+WORTH_KNOWING = 1.05
+"""A cause whose removal brings less is ruled out."""
+BY_CHANCE = 0.05
 BASELINE_ROUNDS = 3
 """Rounds of two blocks without --sweep: enough for intervals and a noise floor."""
 BLOCK_S = 1.5
@@ -245,12 +248,22 @@ class _Schedule:
         alive = [
             self.journal.treatments[trial]
             for trial in self._members(number - 1)
-            if not self._out(trial) and not _beaten(ratios.get(trial), best, noise)
+            if not self._out(trial) and not self._leaves(trial, ratios.get(trial), best, noise)
         ]
         alive.sort(key=lambda made: ratios[made.id].value if made.id in ratios else 0.0, reverse=True)
-        essential = [made for made in alive[2:] if _only_pinning(made)]
-        others = [made for made in alive[2:] if not _only_pinning(made)]
+        essential = [made for made in alive[2:] if _changes_one_thing(made)]
+        others = [made for made in alive[2:] if not _changes_one_thing(made)]
         return [*alive[:2], *essential, *others][: self._room(number)]
+
+    def _leaves(self, trial: str, ratio: Mean | None, best_lower_bound: float, noise: float | None) -> bool:
+        """Whether nothing more is to be learned of a configuration.
+
+        One that changes a single thing settles a cause, so it stays, though beaten, until it is settled itself.
+        """
+        if ratio is None or ratio.ci95 is None:
+            return False
+        beaten = ratio.ci95[1] < best_lower_bound or ratio.ci95[1] < 1 / (noise or 1.0)
+        return beaten and (_settled(ratio) or not _changes_one_thing(self.journal.treatments[trial]))
 
     def _room(self, number: int) -> int:
         """How many configurations fit beside the two baseline blocks.
@@ -354,12 +367,12 @@ def _for_memory(launch: Launch) -> bool:
     return "memory" in reason or "/dev/shm" in reason
 
 
-def _only_pinning(treatment: Treatment) -> bool:
-    """The three-way comparison (no pin; pin; pin and non_blocking) at the script's own workers."""
-    return treatment.changes.keys() <= {"pin_memory", "non_blocking"}
+def _changes_one_thing(treatment: Treatment) -> bool:
+    """A single argument, or the three-way comparison (no pin; pin; pin and non_blocking) at the script's workers."""
+    return len(treatment.changes) == 1 or treatment.changes.keys() <= {"pin_memory", "non_blocking"}
 
 
-def _beaten(ratio: Mean | None, best_lower_bound: float, noise: float | None) -> bool:
-    if ratio is None or ratio.ci95 is None:
-        return False
-    return ratio.ci95[1] < best_lower_bound or ratio.ci95[1] < 1 / (noise or 1.0)
+def _settled(ratio: Mean) -> bool:
+    """A gain of 5 % is excluded, or the difference is beyond chance."""
+    excluded = ratio.ci95 is not None and ratio.ci95[1] < WORTH_KNOWING
+    return excluded or (ratio.p is not None and ratio.p < BY_CHANCE)

@@ -1,0 +1,56 @@
+"""From records to figures and facts: pure functions, the same for a run that ended and one that was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pindiag import race
+from pindiag.analysis import drawing, facts, gaps, recommend, summary, trials
+from pindiag.analysis.evidence import RunEvidence
+from pindiag.analysis.trace import Event
+from pindiag.model import Analysis, AnyRecord, Ceilings, RunSpec, WorkerBatch
+
+__all__ = ["Analysis", "analyse"]
+
+
+def analyse(
+    spec: RunSpec,
+    records: Sequence[AnyRecord],
+    worker_batches: Sequence[WorkerBatch],
+    traces: Mapping[str, Sequence[Event] | str],
+    places: Mapping[int, str],
+) -> Analysis:
+    """Everything that a run's records say, before rules judge it.
+
+    Args:
+        spec: what was asked.
+        records: all journals, in the order of time; any record may be missing.
+        worker_batches: what workers wrote into their rings.
+        traces: events of the profiler windows by trial; a text is the reason why one could not be read.
+        places: file name and line of each block's record.
+    """
+    run = RunEvidence(spec, records, worker_batches, traces)
+    noise = recommend.noise_floor(run.journal)
+    target = summary.target(run)
+    found = trials.trials(run, race.standings(run.journal))
+    analysis = Analysis(
+        loader=summary.loader(run),
+        baseline=run.journal.baseline_id,
+        trials=found,
+        blocks=trials.blocks(run, places),
+        noise_floor=noise,
+        ceilings=Ceilings(compute_only=None, host_batch=[], loader_only=[]),
+        facts=facts.facts(run, noise, target),
+        recommendation=recommend.recommendation(run.journal, found),
+        verification=recommend.verification(run.journal),
+        ranks=[],
+        launches=summary.launches(run),
+        not_measured=[],
+        overhead=summary.overhead(run),
+        environment=summary.environment(run),
+        target=target,
+        drawing=drawing.drawing(run),
+    )
+    return msgspec.structs.replace(analysis, not_measured=gaps.not_measured(analysis, run))

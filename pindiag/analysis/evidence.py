@@ -1,0 +1,200 @@
+"""What there is about each treatment, gathered once: its launches, blocks, samples, worker batches, trace."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from statistics import median
+
+from pindiag.analysis.samplers import Window, sampler_figures
+from pindiag.analysis.stages import Totals
+from pindiag.analysis.trace import Event, gpu_step
+from pindiag.analysis.workers import WorkerFigures, worker_figures
+from pindiag.journal import DISCOVER_TRIAL, Journal, Launch, usable
+from pindiag.model import (
+    AnyRecord,
+    Block,
+    GpuStep,
+    LoaderChosen,
+    LoaderIterated,
+    LoaderMade,
+    MemoryRead,
+    RunSpec,
+    Sample,
+    SamplerFigures,
+    Treatment,
+    WorkerBatch,
+)
+from pindiag.model import Window as ProfilerWindow
+
+NO_LOADER = "the training loader was never found"
+
+
+class RunEvidence:
+    """Everything that a run left."""
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        records: Sequence[AnyRecord],
+        batches: Sequence[WorkerBatch],
+        traces: Mapping[str, Sequence[Event] | str],
+    ) -> None:
+        self.spec = spec
+        self.journal = Journal(records)
+        self.batches: dict[int, list[WorkerBatch]] = defaultdict(list)
+        for batch in batches:
+            self.batches[batch.launch].append(batch)
+        self.traces = {self.journal.trial(name): trace for name, trace in traces.items()}
+        self.trials = [TrialEvidence(self, treatment) for treatment in self.journal.treatments.values()]
+
+    @property
+    def found(self) -> LoaderChosen | None:
+        """The training loader of the script as written."""
+        return self.journal.chosen
+
+    @cached_property
+    def has_accelerator(self) -> bool:
+        """Whether torch offers one."""
+        return self.found is not None and self.found.accelerator is not None
+
+    @cached_property
+    def made(self) -> LoaderMade | None:
+        """The constructor's call of the training loader."""
+        makings = (made for launch in self.journal.launches for made in launch.all(LoaderMade))
+        return next((made for made in makings if self.found is not None and made.key == self.found.key), None)
+
+    @cached_property
+    def samples(self) -> list[Sample]:
+        """All samples in the order of time."""
+        return [sample for launch in self.journal.launches for sample in launch.all(Sample)]
+
+    def skipped(self) -> dict[str, str]:
+        """Treatments that plan left out, with its reason."""
+        orders = (launch.order for launch in self.journal.launches)
+        return {name: reason for order in orders if order is not None for name, reason in order.skipped.items()}
+
+    def baseline(self) -> TrialEvidence | None:
+        """The script as written."""
+        return next((trial for trial in self.trials if trial.id == self.journal.baseline_id), None)
+
+
+class TrialEvidence:
+    """What there is about one treatment; verification counts in nothing here."""
+
+    def __init__(self, run: RunEvidence, treatment: Treatment) -> None:
+        self.run = run
+        self.treatment = treatment
+        self.id = treatment.id
+        self.configuration = treatment.configuration
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        """Its launches in the race."""
+        return [
+            launch
+            for launch in self.run.journal.launches
+            if launch.purpose != "verify" and self.run.journal.trial(_name(launch)) == self.id
+        ]
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """Its blocks that count."""
+        return [block for launch in self.launches for block in launch.all(Block) if usable(block)]
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over its blocks."""
+        return Totals(self.blocks)
+
+    @cached_property
+    def rates(self) -> list[float]:
+        """Samples a second, a value a block."""
+        return [block.samples / block.seconds for block in self.blocks]
+
+    @cached_property
+    def sampler(self) -> SamplerFigures | None:
+        """What was sampled while its blocks counted."""
+        return sampler_figures(
+            Window(launch.all(Sample), block)
+            for launch in self.launches
+            for block in launch.all(Block)
+            if usable(block)
+        )
+
+    @cached_property
+    def workers(self) -> WorkerFigures | None:
+        """What its workers' rings say."""
+        return worker_figures(self.blocks, self.run.batches)
+
+    @cached_property
+    def window(self) -> ProfilerWindow | None:
+        """Its profiler window."""
+        found = [window for launch in self.launches for window in launch.all(ProfilerWindow)]
+        return next((window for window in found if window.trace is not None), found[0] if found else None)
+
+    @cached_property
+    def gpu(self) -> GpuStep | str:
+        """The GPU in a mean step, or the reason why it is not known."""
+        trace = self.run.traces.get(self.id)
+        if not self.run.has_accelerator:
+            return "no accelerator"
+        if isinstance(trace, str):
+            return trace
+        if trace is not None:
+            return gpu_step(trace)
+        return "no profiler window ran" if self.window is None else self.window.reason or "the trace is missing"
+
+    @cached_property
+    def memory(self) -> list[MemoryRead]:
+        """Proportional set sizes at the end of its blocks."""
+        return [read for launch in self.launches for read in launch.all(MemoryRead)]
+
+    def memory_bytes(self, field: str) -> int | None:
+        """Median of a field of these readings."""
+        values = [value for read in self.memory if (value := getattr(read, field)) is not None]
+        return int(median(values)) if values else None
+
+    @cached_property
+    def pinned_bytes(self) -> int | None:
+        """Most that the pinned allocator held at the end of a block."""
+        levels = [block.host_allocator.reserved_bytes for block in self.blocks if block.host_allocator is not None]
+        return max((level for level in levels if level is not None), default=None)
+
+    @cached_property
+    def births(self) -> list[LoaderIterated]:
+        """First iterators of the training loader, one a launch."""
+        found = []
+        for launch in self.launches:
+            chosen = launch.first(LoaderChosen)
+            born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
+            found += born[:1]
+        return found
+
+    @cached_property
+    def startup_s(self) -> float | None:
+        """Median time from `__iter__` to the first batch."""
+        times = [birth.first_batch_ms / 1e3 for birth in self.births if birth.first_batch_ms is not None]
+        return median(times) if times else None
+
+    @cached_property
+    def failure(self) -> str | None:
+        """Why it has no block that counts, where it was tried."""
+        if self.blocks or not self.launches:
+            return None
+        ended = self.launches[-1].ended
+        if ended is None:
+            return "the run ended while it was being measured"
+        failed = next((block.reason for launch in self.launches for block in launch.all(Block) if block.reason), None)
+        return ended.reason or failed or f"no block was counted ({ended.exit})"
+
+    @property
+    def source(self) -> str:
+        """Names its blocks."""
+        numbers = ", ".join(str(block.block) for block in self.blocks)
+        return f"blocks {numbers}" if len(self.blocks) != 1 else f"block {numbers}"
+
+
+def _name(launch: Launch) -> str:
+    return DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id

@@ -1,0 +1,233 @@
+"""Facts: derived numbers with unit and source, or null with a reason. What rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pindiag.analysis.evidence import NO_LOADER, RunEvidence, TrialEvidence
+from pindiag.analysis.trials import estimate
+from pindiag.model import Fact, GpuStep, NoiseFloor, SamplerFigures, Scalar, TargetFigures
+
+NO_SAMPLES = "fewer than two samples fell into the counted parts"
+NO_WORKERS = "no workers under this configuration"
+NOT_PINNED = "nothing is pinned under this configuration"
+NO_PIN_RECORD = "the probe recorded no pinning in its blocks"
+NO_TRANSFER = "no call that moves a batch to a device was seen"
+
+
+def facts(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> list[Fact]:
+    """All facts of a run: those of the whole, then those of each trial that was measured."""
+    found = list(_of_run(run, noise, target))
+    for trial in run.trials:
+        if trial.blocks:
+            found += _of_trial(trial)
+    return found
+
+
+def _fact(name: str, value: Scalar, unit: str | None, source: str, reason: str, *, trial: str | None = None) -> Fact:
+    return Fact(name=name, value=value, unit=unit, trial=trial, source=source, reason=reason if value is None else None)
+
+
+def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Iterator[Fact]:
+    found, machine = run.found, run.journal.machine
+    chosen = "the training loader's first batch"
+    no_machine = "the machine was not read"
+    yield _fact(
+        "accelerator_present", None if found is None else found.accelerator is not None, None, "torch", NO_LOADER
+    )
+    usable = run.spec.usable_cpus if machine is None else machine.usable_cpus
+    yield _fact("usable_cpus", usable, "CPUs", "affinity and cgroup quota", no_machine)
+    for name, attribute, unit in (
+        ("logical_cpus", "logical_cpus", "CPUs"),
+        ("memory_bytes", "memory_bytes", "B"),
+        ("memory_available_bytes", "memory_available_bytes", "B"),
+        ("shm_free_bytes", "shm_free_bytes", "B"),
+        ("cgroup_memory_limit_bytes", "cgroup_memory_limit_bytes", "B"),
+    ):
+        missing = no_machine if machine is None else machine.missing.get(attribute, "there is none")
+        yield _fact(name, getattr(machine, attribute, None), unit, "machine", missing)
+    of_loader: tuple[tuple[str, str, str | None], ...] = (
+        ("batch_bytes", "batch_bytes", "B"),
+        ("sample_bytes", "sample_bytes", "B"),
+        ("batch_samples", "batch_samples", "samples"),
+        ("tensors_per_batch", "tensors", "tensors"),
+        ("batches_per_epoch", "batches_per_epoch", "batches"),
+        ("start_method", "start_method", None),
+    )
+    for name, attribute, of_unit in of_loader:
+        absent = {"batches_per_epoch": "the loader has no length", "start_method": "no workers were started"}
+        reason = NO_LOADER if found is None else absent.get(attribute, "not recorded")
+        yield _fact(name, getattr(found, attribute, None), of_unit, chosen, reason)
+    asked = None if run.made is None else run.made.configuration.pin_memory
+    yield _fact("pin_asked", asked, None, "the loader's constructor", NO_LOADER)
+    yield _fact("noise_floor_ratio", noise.ratio, "1", noise.source, noise.source)
+    available = [sample.memory_available_bytes for sample in run.samples if sample.memory_available_bytes is not None]
+    yield _fact("memory_available_min_bytes", min(available, default=None), "B", "sampler, whole run", "not sampled")
+    swap = [sample.swap_used_bytes for sample in run.samples if sample.swap_used_bytes is not None]
+    growth = max(swap) - swap[0] if swap else None
+    yield _fact("swap_growth_bytes", growth, "B", "sampler, whole run", "not sampled")
+    yield _fact("target_status", target.status, None, "launches", "not known")
+    error = None if target.error is None else target.error.strip().splitlines()[-1]
+    yield _fact("target_error", error, None, "launches", "the script raised nothing under its own configuration")
+
+
+def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
+    for part in (_stages, _transfers, _pinning, _workers, _sampled, _memory, _gpu):
+        yield from part(trial)
+
+
+def _stages(trial: TrialEvidence) -> Iterator[Fact]:
+    totals, source, unknown = trial.totals, trial.source, "not measured"
+
+    def fact(name: str, value: float | None, unit: str, reason: str | None) -> Fact:
+        return _fact(name, value, unit, source, reason or unknown, trial=trial.id)
+
+    stages = totals.stages()
+    yield fact("samples_per_second", estimate(trial.rates).median, "samples/s", None)
+    yield fact("step_ms", totals.step_ms, "ms", None)
+    for stage in ("wait", "transfer", "synchronise", "optimizer", "script"):
+        yield fact(f"{stage}_ms", getattr(stages, stage), "ms", totals.missing(f"{stage}_ms"))
+    for stage in ("wait", "transfer", "synchronise"):
+        value = getattr(stages, stage)
+        share = value / totals.step_ms if value is not None and totals.step_ms else None
+        yield fact(f"{stage}_share", share, "1", totals.missing(f"{stage}_ms"))
+    waited = sum(block.wait_ms for block in trial.blocks)
+    on_cpu = totals.stage_ms("wait_cpu_ms")
+    share = min(on_cpu * totals.steps / waited, 1.0) if on_cpu is not None and waited > 0 else None
+    yield fact("wait_cpu_share", share, "1", totals.missing("wait_cpu_ms") or "it did not wait")
+
+
+def _transfers(trial: TrialEvidence) -> Iterator[Fact]:
+    sites = [site for block in trial.blocks for site in block.transfers]
+    calls, moved, took = (sum(getattr(site, field) for site in sites) for field in ("calls", "bytes", "ms"))
+    steps = trial.totals.steps
+    reason = trial.totals.missing("transfer_ms") or NO_TRANSFER
+    values: list[tuple[str, float | None, str]] = [
+        ("transfer_bytes_per_step", moved / steps if calls and steps else None, "B"),
+        ("transfer_calls_per_step", calls / steps if calls and steps else None, "calls"),
+        ("transfer_gb_per_s", moved / took / 1e6 if took else None, "GB/s"),
+        ("transfer_pinned_share", sum(site.pinned_calls for site in sites) / calls if calls else None, "1"),
+        ("transfer_non_blocking_share", sum(site.non_blocking_calls for site in sites) / calls if calls else None, "1"),
+    ]
+    for name, value, unit in values:
+        yield _fact(name, value, unit, trial.source, reason, trial=trial.id)
+
+
+def _pinning(trial: TrialEvidence) -> Iterator[Fact]:
+    mean, totals = trial.totals.pin_thread(), trial.totals
+    not_pinned = NO_PIN_RECORD if trial.configuration.pin_memory else NOT_PINNED
+    reason = totals.missing("pin_thread") or not_pinned
+    for stage in ("receive", "pin", "idle"):
+        yield _fact(f"pin_{stage}_ms", getattr(mean, stage, None), "ms", trial.source, reason, trial=trial.id)
+    yield _fact("pin_busy_share", totals.pin_busy_share, "1", trial.source, reason, trial=trial.id)
+    yield _fact("pin_in_main_thread", totals.pin_in_main_thread, None, trial.source, reason, trial=trial.id)
+    allocators = [block.host_allocator for block in trial.blocks if block.host_allocator is not None]
+    reason = totals.missing("host_allocator") or "the pinned allocator was not read"
+    allocations = sum(allocator.allocations for allocator in allocators) if allocators else None
+    steps = sum(block.steps for block in trial.blocks if block.host_allocator is not None)
+    spent = sum(allocator.alloc_ms for allocator in allocators) / steps if steps else None
+    active = [allocator.active_bytes for allocator in allocators if allocator.active_bytes is not None]
+    for name, value, unit in (
+        ("host_allocations", allocations, "allocations"),
+        ("host_alloc_ms_per_step", spent, "ms"),
+        ("pinned_active_bytes", max(active, default=None), "B"),
+        ("pinned_reserved_bytes", trial.pinned_bytes, "B"),
+    ):
+        yield _fact(name, value, unit, trial.source, reason, trial=trial.id)
+    found = trial.run.found
+    reckoned = None
+    if trial.configuration.pin_memory and trial.run.has_accelerator and found is not None:
+        reckoned = (_in_flight(trial) + 1) * _power_of_two(found.batch_bytes)
+    source = "batches in flight and one in use, each rounded up to a power of two as torch's allocator does"
+    yield _fact("pinned_reckoned_bytes", reckoned, "B", source, NOT_PINNED, trial=trial.id)
+
+
+def _in_flight(trial: TrialEvidence) -> int:
+    return max(trial.configuration.num_workers * (trial.configuration.prefetch_factor or 1), 1)
+
+
+def _power_of_two(size: int) -> int:
+    return 1 << max(size - 1, 0).bit_length()
+
+
+def _workers(trial: TrialEvidence) -> Iterator[Fact]:
+    workers = trial.workers
+    no_rings = "the workers left no ring" if trial.configuration.num_workers else NO_WORKERS
+    source = f"worker rings, {trial.source}"
+    values: list[tuple[str, float | None, str]] = [
+        ("worker_fetch_ms", None if workers is None else workers.mean_ms.fetch, "ms"),
+        ("worker_collate_ms", None if workers is None else workers.mean_ms.collate, "ms"),
+        ("worker_fetch_cpu_share", None if workers is None else workers.cpu_share, "1"),
+        ("worker_busy_share", None if workers is None else workers.busy_share, "1"),
+    ]
+    for name, value, unit in values:
+        yield _fact(name, value, unit, source, no_rings, trial=trial.id)
+    queue = trial.configuration.num_workers * (trial.configuration.prefetch_factor or 0)
+    yield _fact("queue_batches", queue, "batches", "configuration", "", trial=trial.id)
+
+
+def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
+    sampler = trial.sampler
+    source = f"sampler, {trial.source}"
+    machine = trial.run.journal.machine
+    usable = trial.run.spec.usable_cpus if machine is None else machine.usable_cpus
+
+    def fact(name: str, value: Scalar, unit: str, absent: str = "not offered by this platform") -> Fact:
+        return _fact(name, value, unit, source, NO_SAMPLES if sampler is None else absent, trial=trial.id)
+
+    no_workers = NO_WORKERS if not trial.configuration.num_workers else "no worker lived through a counted part"
+    yield fact("worker_cpu_share", _scaled(sampler, "worker_cpu_percent", 0.01), "1", no_workers)
+    yield fact("main_cpu_share", _scaled(sampler, "main_cpu_percent", 0.01), "1")
+    yield fact("target_cpu_share", _scaled(sampler, "cpu_percent", 0.01 / max(usable, 1)), "1")
+    for name, unit in (
+        ("run_delay_share", "1"),
+        ("involuntary_switches_per_s", "1/s"),
+        ("major_faults_per_s", "1/s"),
+        ("read_bytes_per_s", "B/s"),
+        ("psi_cpu_share", "1"),
+        ("psi_io_share", "1"),
+        ("psi_memory_share", "1"),
+    ):
+        yield fact(name, getattr(sampler, name, None), unit)
+    yield fact("worker_rss_bytes", getattr(sampler, "worker_rss_bytes", None), "B", no_workers)
+    no_gpu = "NVML gave none" if trial.run.has_accelerator else "no accelerator"
+    yield fact("nvml_utilization", getattr(sampler, "gpu_utilization", None), "1", no_gpu)
+
+
+def _scaled(sampler: SamplerFigures | None, field: str, factor: float) -> float | None:
+    value = getattr(sampler, field, None)
+    return None if value is None else float(value) * factor
+
+
+def _memory(trial: TrialEvidence) -> Iterator[Fact]:
+    unread = next((read.reason for read in trial.memory if read.reason), "not read")
+    source = f"read at the end of {trial.source}"
+    yield _fact("pss_bytes", trial.memory_bytes("pss_bytes"), "B", source, unread, trial=trial.id)
+    yield _fact("shm_bytes", trial.memory_bytes("shm_bytes"), "B", source, unread, trial=trial.id)
+    found = trial.run.found
+    in_flight = None if found is None else _in_flight(trial) * found.batch_bytes
+    yield _fact("in_flight_bytes", in_flight, "B", "workers × prefetch_factor × batch", NO_LOADER, trial=trial.id)
+    born = "from __iter__ to the first batch, median over launches"
+    yield _fact("startup_s", trial.startup_s, "s", born, "no first batch was timed", trial=trial.id)
+
+
+def _gpu(trial: TrialEvidence) -> Iterator[Fact]:
+    gpu = trial.gpu
+    step: GpuStep | None = None if isinstance(gpu, str) else gpu
+    source = "no trace" if trial.window is None else f"trace {trial.window.trace}"
+    kinds = "the trace does not tell pinned from pageable"
+    absent = {"pageable_bytes": kinds, "pinned_bytes": kinds}
+    for name, field, unit in (
+        ("gpu_busy_share", "busy_share", "1"),
+        ("gpu_idle_share", "idle_share", "1"),
+        ("gpu_kernel_ms", "kernel_ms", "ms"),
+        ("gpu_copy_ms", "copy_ms", "ms"),
+        ("gpu_overlap_share", "overlap_share", "1"),
+        ("gpu_copy_gb_per_s", "copy_gb_per_s", "GB/s"),
+        ("gpu_pageable_bytes", "pageable_bytes", "B"),
+        ("gpu_pinned_bytes", "pinned_bytes", "B"),
+        ("gpu_launches", "launches", "launches"),
+        ("gpu_synchronise_ms", "synchronise_ms", "ms"),
+    ):
+        reason = gpu if isinstance(gpu, str) else absent.get(field, "the window holds no host-to-device copy")
+        yield _fact(name, getattr(step, field, None), unit, source, reason, trial=trial.id)

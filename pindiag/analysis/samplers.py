@@ -1,0 +1,121 @@
+"""What psutil, /proc and NVML saw over the counted parts of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+
+from pindiag.model import Block, Process, Sample, SamplerFigures
+
+SLACK_NS = 50_000_000
+"""The samples at both ends of a counted part are taken on a message, a little after it begins and ends."""
+
+Reading = Callable[[Process], float | None]
+
+
+class Window:
+    """The samples within the counted part of one block."""
+
+    def __init__(self, samples: Sequence[Sample], block: Block) -> None:
+        early, late = block.started_ns - SLACK_NS, block.ended_ns + SLACK_NS
+        self.samples = [sample for sample in samples if early <= sample.t_ns <= late]
+        self.seconds = (self.samples[-1].t_ns - self.samples[0].t_ns) / 1e9 if self.samples else 0.0
+
+    @property
+    def enough(self) -> bool:
+        """Whether differences over it mean something."""
+        return len(self.samples) >= 2 and self.seconds > 0
+
+    def used(self, reading: Reading, role: str | None = None) -> list[float]:
+        """How much a counter grew, one value a process that lived through the window."""
+        before = {process.pid: process for process in self.samples[0].processes}
+        grown = []
+        for process in self.samples[-1].processes:
+            if process.pid not in before or role not in (None, process.role):
+                continue
+            first, last = reading(before[process.pid]), reading(process)
+            if first is not None and last is not None:
+                grown.append(last - first)
+        return grown
+
+    def rate(self, reading: Reading, role: str | None = None) -> float | None:
+        """Growth a second, summed over processes."""
+        grown = self.used(reading, role)
+        return sum(grown) / self.seconds if grown else None
+
+    def machine_rate(self, reading: Callable[[Sample], float | None]) -> float | None:
+        """Growth a second of a counter of the machine."""
+        first, last = reading(self.samples[0]), reading(self.samples[-1])
+        return None if first is None or last is None else (last - first) / self.seconds
+
+    def worker_cpu(self) -> float | None:
+        """CPU seconds a second of one worker."""
+        grown = self.used(lambda process: process.cpu_s, "worker")
+        return fmean(grown) / self.seconds if grown else None
+
+    def run_delay_share(self) -> float | None:
+        """Part of the CPU time that processes wanted which they spent waiting for a CPU."""
+        delay = self.used(lambda process: process.run_delay_s)
+        wanted = sum(delay) + sum(self.used(lambda process: process.cpu_s))
+        return sum(delay) / wanted if delay and wanted > 0 else None
+
+    def resident(self) -> list[float]:
+        """Resident bytes of the whole tree, a value a sample."""
+        return [float(sum(process.rss_bytes for process in sample.processes)) for sample in self.samples]
+
+    def worker_resident(self) -> list[float]:
+        """Resident bytes of the largest worker, a value a sample that has one."""
+        sizes = (
+            [process.rss_bytes for process in sample.processes if process.role == "worker"] for sample in self.samples
+        )
+        return [float(max(found)) for found in sizes if found]
+
+    def levels(self, reading: Callable[[Sample], float | None]) -> list[float]:
+        """A level of the machine, a value a sample that has it."""
+        return [value for sample in self.samples if (value := reading(sample)) is not None]
+
+
+def sampler_figures(windows: Iterable[Window]) -> SamplerFigures | None:
+    """The sampler's figures over all blocks of a trial; None without two samples in any of them."""
+    found = [window for window in windows if window.enough]
+    if not found:
+        return None
+
+    def mean(read: Callable[[Window], float | None], scale: float = 1.0) -> float | None:
+        values = [value * scale for window in found if (value := read(window)) is not None]
+        return fmean(values) if values else None
+
+    def extreme(choose: Callable[[list[float]], float], read: Callable[[Window], list[float]]) -> int | None:
+        values = [value for window in found for value in read(window)]
+        return int(choose(values)) if values else None
+
+    return SamplerFigures(
+        samples=sum(len(window.samples) for window in found),
+        cpu_percent=mean(lambda window: window.rate(lambda process: process.cpu_s), 100),
+        main_cpu_percent=mean(lambda window: window.rate(lambda process: process.cpu_s, "main"), 100),
+        worker_cpu_percent=mean(lambda window: window.worker_cpu(), 100),
+        pin_thread_cpu_percent=mean(lambda window: window.rate(lambda process: process.pin_thread_cpu_s, "main"), 100),
+        run_delay_share=mean(lambda window: window.run_delay_share()),
+        involuntary_switches_per_s=mean(lambda window: window.rate(lambda process: process.involuntary_switches)),
+        major_faults_per_s=mean(lambda window: window.rate(lambda process: process.major_faults)),
+        read_bytes_per_s=mean(lambda window: window.rate(lambda process: process.read_bytes)),
+        rss_bytes=extreme(max, lambda window: window.resident()),
+        worker_rss_bytes=extreme(max, lambda window: window.worker_resident()),
+        memory_available_bytes=extreme(min, lambda window: window.levels(lambda sample: sample.memory_available_bytes)),
+        swap_used_bytes=extreme(max, lambda window: window.levels(lambda sample: sample.swap_used_bytes)),
+        psi_cpu_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_cpu_s)),
+        psi_io_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_io_s)),
+        psi_memory_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_memory_s)),
+        gpu_utilization=mean(lambda window: _mean(window.levels(lambda sample: sample.gpu_utilization))),
+    )
+
+
+def sampler_cost(samples: Sequence[Sample]) -> float | None:
+    """CPU seconds a second that the sampler itself took in one launch."""
+    if len(samples) < 2 or samples[-1].t_ns <= samples[0].t_ns:
+        return None
+    return (samples[-1].sampler_cpu_s - samples[0].sampler_cpu_s) / ((samples[-1].t_ns - samples[0].t_ns) / 1e9)
+
+
+def _mean(values: list[float]) -> float | None:
+    return fmean(values) if values else None

@@ -1,0 +1,79 @@
+"""Where the main thread's time goes in a mean step, and what the pin thread and transfers took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pindiag.model import Block, PinThreadMs, StageMs
+
+NOT_SEEN = "no block was counted"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the counted parts of a trial's blocks."""
+
+    blocks: Sequence[Block]
+
+    @property
+    def steps(self) -> int:
+        """Counted steps."""
+        return sum(block.steps for block in self.blocks)
+
+    @property
+    def ms(self) -> float:
+        """Counted time."""
+        return sum(block.seconds for block in self.blocks) * 1e3
+
+    @property
+    def step_ms(self) -> float | None:
+        """A mean step."""
+        return self.ms / self.steps if self.steps else None
+
+    def missing(self, field: str) -> str | None:
+        """Why a field of its blocks is null, where it is."""
+        if not self.blocks:
+            return NOT_SEEN
+        stage = field.removesuffix("_ms")
+        found = (block.missing.get(field) or block.missing.get(stage) for block in self.blocks)
+        return next((reason for reason in found if reason is not None), None)
+
+    def stage_ms(self, field: str) -> float | None:
+        """A stage of a mean step, in milliseconds; None where it was not measured."""
+        if not self.steps or self.missing(field) is not None:
+            return None
+        return float(sum(getattr(block, field) for block in self.blocks)) / self.steps
+
+    def stages(self) -> StageMs:
+        """The five stages; script is what the others leave of the step, unmeasured ones included."""
+        wait, transfer, synchronise, optimizer = (
+            self.stage_ms(field) for field in ("wait_ms", "transfer_ms", "synchronise_ms", "optimizer_ms")
+        )
+        named = sum(stage or 0.0 for stage in (wait, transfer, synchronise, optimizer))
+        script = None if self.step_ms is None else max(self.step_ms - named, 0.0)
+        return StageMs(wait=wait, transfer=transfer, synchronise=synchronise, optimizer=optimizer, script=script)
+
+    def pin_thread(self) -> PinThreadMs | None:
+        """The pin thread (without workers, the main thread's pinning) in a mean batch."""
+        found = [block.pin_thread for block in self.blocks if block.pin_thread is not None]
+        batches = sum(thread.batches for thread in found)
+        if not batches:
+            return None
+        return PinThreadMs(
+            receive=sum(thread.receive_ms for thread in found) / batches,
+            pin=sum(thread.pin_ms for thread in found) / batches,
+            idle=sum(thread.idle_ms for thread in found) / batches,
+        )
+
+    @property
+    def pin_in_main_thread(self) -> bool | None:
+        """Whether the main thread pins by itself."""
+        return next((block.pin_thread.in_main_thread for block in self.blocks if block.pin_thread is not None), None)
+
+    @property
+    def pin_busy_share(self) -> float | None:
+        """Receiving and pinning over the counted time."""
+        found = [block for block in self.blocks if block.pin_thread is not None and block.pin_thread.batches]
+        busy = sum(block.pin_thread.receive_ms + block.pin_thread.pin_ms for block in found if block.pin_thread)
+        return busy / sum(block.seconds * 1e3 for block in found) if found else None

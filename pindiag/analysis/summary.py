@@ -1,0 +1,132 @@
+"""The run as a whole: loader, launches, how the script fared, what measuring cost, the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from pindiag.analysis.evidence import RunEvidence
+from pindiag.analysis.samplers import sampler_cost
+from pindiag.journal import Launch, usable
+from pindiag.model import (
+    Block,
+    FilesSettled,
+    LaunchFigures,
+    LaunchStarted,
+    LoaderFigures,
+    Overhead,
+    Sample,
+    Scalar,
+    TargetEnded,
+    TargetFailed,
+    TargetFigures,
+)
+
+CUT = "its end was not recorded"
+
+
+def loader(run: RunEvidence) -> LoaderFigures | None:
+    """The training loader of the script as written."""
+    if run.found is None:
+        return None
+    return LoaderFigures(
+        chosen=run.found.key.location,
+        why=run.found.why,
+        others=run.found.others,
+        batches_per_epoch=run.found.batches_per_epoch,
+        sample_bytes=run.found.sample_bytes,
+        batch_bytes=run.found.batch_bytes,
+    )
+
+
+def launches(run: RunEvidence) -> list[LaunchFigures]:
+    """All launches in their order."""
+    return [_launch(launch) for launch in run.journal.launches]
+
+
+def _launch(launch: Launch) -> LaunchFigures:
+    ended, over, started = launch.ended, launch.first(TargetEnded), launch.first(LaunchStarted)
+    return LaunchFigures(
+        id=launch.id,
+        isolation="fresh" if launch.order is None else launch.order.isolation,
+        pid=0 if started is None else started.pid,
+        epochs=None if over is None else over.epochs,
+        exit=CUT if ended is None else ended.exit,
+        status="interrupted" if ended is None else ended.status,
+    )
+
+
+def target(run: RunEvidence) -> TargetFigures:
+    """How the script fared under its own configuration.
+
+    It failed when a launch as written gave nothing: the first, or two of them where others went well.
+    """
+    own = [launch for launch in run.journal.launches if launch.treatment is None or not launch.treatment.changes]
+    broken = [launch for launch in own if _broken(launch)]
+    failed = len(broken) > (1 if any(launch.measured for launch in own) else 0)
+    last = (broken if failed else own)[-1:]
+    ended = last[0].ended if last else None
+    failure = last[0].first(TargetFailed) if last and failed else None
+    over = run.journal.ended
+    interrupted = over is None or over.status == "interrupted"
+    return TargetFigures(
+        exit=CUT if ended is None else ended.exit,
+        status="failed" if failed else "interrupted" if interrupted else "ok",
+        files_changed=_files(run),
+        error=_error(failure, last) if failed else None,
+        error_step=None if failure is None else failure.step,
+    )
+
+
+def _broken(launch: Launch) -> bool:
+    ended = launch.ended
+    return not launch.measured and not launch.past_natural_end and ended is not None and ended.status == "failed"
+
+
+def _error(failure: TargetFailed | None, last: Sequence[Launch]) -> str | None:
+    if failure is not None:
+        return failure.traceback or f"{failure.exception}: {failure.message}"
+    return last[0].ended.reason if last and last[0].ended is not None else None
+
+
+def _files(run: RunEvidence) -> list[str]:
+    settled = [record for launch in [run.journal.run, *run.journal.launches] for record in launch.all(FilesSettled)]
+    return sorted({path for record in settled for path in [*record.restored, *record.moved, *record.listed]})
+
+
+def overhead(run: RunEvidence) -> Overhead:
+    """What measuring cost the target."""
+    blocks = [block for launch in run.journal.launches for block in launch.all(Block) if usable(block)]
+    steps = sum(block.steps for block in blocks)
+    spent_us = sum(block.probe_us_per_step * block.steps for block in blocks)
+    costs = [sampler_cost(launch.all(Sample)) for launch in run.journal.launches]
+    known = [cost for cost in costs if cost is not None]
+    return Overhead(
+        probe_us_per_step=spent_us / steps if steps else None,
+        share_of_step=spent_us / 1e6 / sum(block.seconds for block in blocks) if steps else None,
+        sampler_cpu_share=fmean(known) if known else None,
+    )
+
+
+def environment(run: RunEvidence) -> dict[str, Scalar]:
+    """Where it was measured."""
+    machine, found = run.journal.machine, run.found
+    started = next((record for launch in run.journal.launches for record in launch.all(LaunchStarted)), None)
+    gpu = machine.gpus[0] if machine is not None and machine.gpus else {}
+    device = None if found is None else found.device_name
+    return {
+        "machine": getattr(machine, "fingerprint", None),
+        "platform": getattr(machine, "platform", None),
+        "kernel": getattr(machine, "kernel", None),
+        "usable_cpus": getattr(machine, "usable_cpus", run.spec.usable_cpus),
+        "usable_cpus_reason": getattr(machine, "usable_cpus_reason", None),
+        "logical_cpus": getattr(machine, "logical_cpus", None),
+        "memory_bytes": getattr(machine, "memory_bytes", None),
+        "gpu": gpu.get("name") or device,
+        "gpu_driver": gpu.get("driver"),
+        "python": getattr(started, "python_version", None),
+        "torch": getattr(started, "torch_version", None),
+        "cuda": getattr(started, "cuda_version", None),
+        "start_method": getattr(found, "start_method", None),
+        "pindiag": run.spec.pindiag_version,
+    }

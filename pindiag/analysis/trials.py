@@ -1,0 +1,127 @@
+"""Trials of the report: one treatment each, measured, failed or skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pindiag.analysis.evidence import RunEvidence, TrialEvidence
+from pindiag.model import (
+    Block,
+    BlockFigures,
+    Estimate,
+    MemoryBytes,
+    ProfilerFigures,
+    Ratio,
+    Trial,
+)
+from pindiag.stats import Mean, geometric_mean, median
+
+
+def trials(run: RunEvidence, ratios: Mapping[str, Mean]) -> list[Trial]:
+    """All trials, the baseline first."""
+    skipped = run.skipped()
+    last_round = max((block.round for trial in run.trials for block in trial.blocks), default=0)
+    return [_trial(evidence, ratios.get(evidence.id), skipped.get(evidence.id), last_round) for evidence in run.trials]
+
+
+def _trial(evidence: TrialEvidence, ratio: Mean | None, skipped: str | None, last_round: int) -> Trial:
+    status, reason = _status(evidence, skipped)
+    if status == "measured":
+        reason = _left_early(evidence, last_round)
+    profiled = evidence.window
+    workers = evidence.workers
+    return Trial(
+        id=evidence.id,
+        kind=evidence.treatment.kind,
+        configuration=evidence.configuration,
+        ablation=evidence.treatment.ablation,
+        tweak=evidence.treatment.tweak,
+        isolation="fresh",
+        status=status,
+        reason=reason,
+        blocks=[block.block for block in evidence.blocks],
+        steps=evidence.totals.steps,
+        samples_per_second=estimate(evidence.rates) if evidence.rates else None,
+        versus_baseline=_ratio(evidence, ratio),
+        predicted_samples_per_second=None,
+        stage_ms=evidence.totals.stages(),
+        gpu=None if isinstance(evidence.gpu, str) else evidence.gpu,
+        pin_thread_ms=evidence.totals.pin_thread(),
+        worker_ms=None if workers is None else workers.mean_ms,
+        memory_bytes=MemoryBytes(
+            pss=evidence.memory_bytes("pss_bytes"),
+            pinned=evidence.pinned_bytes,
+            shm=evidence.memory_bytes("shm_bytes"),
+        ),
+        sampler=evidence.sampler,
+        profiler=None
+        if profiled is None
+        else ProfilerFigures(steps=profiled.steps, trace=profiled.trace, reason=profiled.reason),
+        startup_s=evidence.startup_s,
+        epoch_s=epoch_s(evidence),
+    )
+
+
+def _status(
+    evidence: TrialEvidence, skipped: str | None
+) -> tuple[Literal["measured", "failed", "skipped"], str | None]:
+    if evidence.blocks:
+        return "measured", None
+    if evidence.failure is not None:
+        return "failed", evidence.failure
+    return "skipped", skipped or "the run ended before its turn"
+
+
+def _left_early(evidence: TrialEvidence, last_round: int) -> str | None:
+    own = max(block.round for block in evidence.blocks)
+    return f"left the race after round {own}, behind others" if own < last_round else None
+
+
+def estimate(rates: list[float]) -> Estimate:
+    """Median samples/s with the t-interval of their logarithms."""
+    return Estimate(median=median(rates), ci95=geometric_mean(rates).ci95)
+
+
+def ratio_of(mean: Mean) -> Ratio:
+    """A paired ratio as the report shows it."""
+    return Ratio(ratio=mean.value, ci95=mean.ci95, rounds=mean.count, p_corrected=mean.p)
+
+
+def _ratio(evidence: TrialEvidence, ratio: Mean | None) -> Ratio | None:
+    if evidence.id == evidence.run.journal.baseline_id and evidence.blocks:
+        return Ratio(ratio=1.0, ci95=(1.0, 1.0), rounds=len({block.round for block in evidence.blocks}))
+    return None if ratio is None else ratio_of(ratio)
+
+
+def epoch_s(evidence: TrialEvidence) -> float | None:
+    """Time of an epoch of natural length; workers start anew in each unless they persist."""
+    found = evidence.run.found
+    if found is None or found.batches_per_epoch is None or not evidence.rates:
+        return None
+    running = found.batches_per_epoch * found.batch_samples / median(evidence.rates)
+    if evidence.configuration.persistent_workers:
+        return running
+    return None if evidence.startup_s is None else running + evidence.startup_s
+
+
+def blocks(run: RunEvidence, places: Mapping[int, str]) -> list[BlockFigures]:
+    """Every block with the place of its record."""
+    return [
+        BlockFigures(
+            id=block.block,
+            launch=launch.id,
+            round=block.round,
+            trial=run.journal.trial(block.trial),
+            settle_steps=block.settle_steps,
+            steps=block.steps,
+            samples=block.samples,
+            seconds=block.seconds,
+            status=block.status,
+            reason=block.reason,
+            purpose=launch.purpose,
+            journal=places.get(block.block, "not in a journal"),
+        )
+        for launch in run.journal.launches
+        for block in launch.all(Block)
+    ]
