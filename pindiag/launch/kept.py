@@ -254,18 +254,27 @@ def _replace(kept: str, path: str) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if _is_folder(kept) and _is_folder(path):
         shutil.copystat(kept, path)
+    else:
+        _rename_or_copy(kept, path)
+    if _is_folder(kept):
         os.rmdir(kept)
-        return
+    elif os.path.lexists(kept):  # a copy, or the other name of the same file: renaming leaves both
+        os.unlink(kept)
+
+
+def _rename_or_copy(kept: str, path: str) -> None:
     try:
         os.replace(kept, path)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
+        if _is_folder(kept):
+            os.mkdir(path)
+            shutil.copystat(kept, path)
+            return
         part = os.path.join(os.path.dirname(path), f"{_PART}{os.path.basename(path)[-100:]}")
         shutil.copy2(kept, part, follow_symlinks=False)
         os.replace(part, path)
-    if os.path.lexists(kept):  # renaming one name of a file to its other name leaves both
-        os.unlink(kept)
 
 
 def _move(run: RunDirectory, path: str, folder: Path, settling: _Settling) -> None:

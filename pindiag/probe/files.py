@@ -302,16 +302,25 @@ class _Guard:
         self.copy(path)
 
     def link(self, path: str) -> None:
-        """Give the original a second name; a symbolic link is kept as one."""
-        for kept in self.places(path):
-            self.journal.write(path, "linked", kept=kept)
-            try:
-                os.link(path, kept, follow_symlinks=False)
-            except OSError:
-                continue
-            self.shared.add(_inode(os.lstat(kept)))
+        """Give the original a second name; a symbolic link is kept as one.
+
+        On another filesystem it is copied instead, and only what is too large for that gets its second name beside
+        it: the script may be about to remove the whole folder.
+        """
+        inside, beside = self.places(path)
+        if self.give_name(path, inside):
             return
-        self.copy(path)
+        if os.lstat(path).st_size <= self.cap_bytes or not self.give_name(path, beside):
+            self.copy(path)
+
+    def give_name(self, path: str, kept: str) -> bool:
+        self.journal.write(path, "linked", kept=kept)
+        try:
+            os.link(path, kept, follow_symlinks=False)
+        except OSError:
+            return False
+        self.shared.add(_inode(os.lstat(kept)))
+        return True
 
     def copy(self, path: str) -> None:
         status = os.lstat(path)

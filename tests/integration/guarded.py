@@ -27,7 +27,7 @@ runpy.run_path({script!r}, run_name="__main__")
 class Guarded:
     """A folder `work` with the user's files, and a run directory `run` beside it."""
 
-    def __init__(self, folder: Path, *, cap_bytes: int = 1 << 30) -> None:
+    def __init__(self, folder: Path, *, run: Path | None = None, cap_bytes: int = 1 << 30) -> None:
         self.work = folder / "work"
         self.work.mkdir()
         self.elsewhere = folder / "elsewhere"
@@ -35,7 +35,7 @@ class Guarded:
         self.script = folder / "script" / "train.py"
         self.script.parent.mkdir()
         self.cap_bytes = cap_bytes
-        self.run = RunDirectory.create(folder / "run")
+        self.run = RunDirectory.create(run or folder / "run")
         self.run.write_spec(spec(self.script, self.work))
         self.probe = self.run.path / "probe"
         shutil.copytree(Path(pindiag.probe.__path__[0]), self.probe / "pindiag_probe")

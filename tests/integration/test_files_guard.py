@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -195,8 +197,8 @@ def lay(folder: Path) -> None:
 class Ran(Guarded):
     """All cases, in one launch."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, run: Path) -> None:
+        super().__init__(folder, run=run)
         for name in CASES:
             lay(self.work / name)
         (self.elsewhere / "notes").write_text("the user's notes")
@@ -214,9 +216,17 @@ class Ran(Guarded):
         self.after = state(self.work, self.elsewhere)
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return Ran(tmp_path_factory.mktemp("guard"))
+@pytest.fixture(scope="module", params=["same filesystem", "another filesystem"])
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    folder = tmp_path_factory.mktemp("guard")
+    if request.param == "same filesystem":
+        yield Ran(folder, folder / "run")
+        return
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == folder.stat().st_dev:
+        pytest.skip("this machine has one filesystem only")
+    with tempfile.TemporaryDirectory(dir=memory) as run:
+        yield Ran(folder, Path(run) / "run")
 
 
 def test_script_sees_what_it_did(ran: Ran) -> None:
