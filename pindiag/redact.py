@@ -1,0 +1,163 @@
+"""Pure text -> text: take names, addresses, secrets and absolute paths out of what a report shows."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import getpass
+import os
+import re
+import socket
+from collections.abc import Sequence
+
+MASK = "<redacted>"
+
+_SECRET_WORD = r"(?:token|key|secret|passw(?:or)?d|passphrase|credential)"
+_NAME = rf"[\w-]*{_SECRET_WORD}[\w-]*"
+_OPTION = re.compile(rf"(?i)(?<![\w-])(--?{_NAME})(=|\s+)(\"[^\"]*\"|'[^']*'|[^\s\"',;)\]]+)")
+_QUOTED = re.compile(rf"(?i)(?<![\w-])({_NAME}[\"']?\s*[=:]\s*)([\"'])(?!\2)(.*?)\2")
+_ENVIRONMENT = re.compile(
+    r"(?<![\w-])([A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)[A-Z0-9_]*=)([^\s\"',;)\]]+)"
+)
+_ASSIGNED = re.compile(
+    # Code such as `token=tokenizer(x)`, `max_tokens=512` or `sorted(x, key=len)` is not a secret.
+    r"(?i)(?<![\w.-])(\w*(?:token|secret|passw(?:or)?d|passphrase|credential|api_?key|[a-z0-9]_key)\w*=)"
+    r"(?!(?:\d{1,5}|true|false|none)\b)([^\s\"',;()\]<]+)(?![\w(\[.])"
+)
+_SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"
+    r"|\bhf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{30,}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*",
+    re.DOTALL,
+)
+_BEARER = re.compile(r"(?i)\b(bearer\s+|basic\s+)(?=[\w+/=.~-]*[\d+/=])[\w+/=.~-]{8,}")
+_URL_LOGIN = re.compile(r"(\w+://)[^\s/@]+@")
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IPV4 = re.compile(rf"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:{_BYTE}\.){{3}}{_BYTE}(?![\w]|\.\d)")
+_MAC = re.compile(r"(?i)(?<![\w:-])[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?![\w:-])")
+_IPV6 = re.compile(
+    # Only what starts like an address in use: `c10::add` in C++ is hexadecimal, too.
+    r"(?i)(?<![\w:.])(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::[0-9a-f]{0,4}){2,7}(?![\w:])"
+)
+_FOREIGN_HOME = re.compile(r"(?<![\w.~…])(?:/home|/Users|[A-Za-z]:[\\/]Users)[\\/][^\\/\s\"':,;)\]]+")
+_PATH = re.compile(r"\w+://\S+|(?<![\w.~…<>/\\-])/(?:[^\s/\"'<>:,;()\[\]]+/)+[^\s/\"'<>:,;()\[\]]*")
+_SYSTEM = ("/usr/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/etc/")
+"""Folders that tell nothing about who ran it."""
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+_COMMON_NAMES = frozenset("root user users admin localhost python train torch pindiag cuda gpu data".split())
+"""Names that identify nobody and are words of every report."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Redactor:
+    """Takes out what tells who ran something, and where.
+
+    Applying it twice gives the same as once.
+
+    Args:
+        home: home directory; becomes `~`.
+        user: login name; becomes `<user>`.
+        host: host name, with or without domain; becomes `<host>`.
+        cwd: paths below it become relative to it.
+        secrets: values that must not appear, wherever they stand.
+        paths: False leaves names, addresses and paths alone and takes out secrets only.
+    """
+
+    home: str = ""
+    user: str = ""
+    host: str = ""
+    cwd: str = ""
+    secrets: tuple[str, ...] = ()
+    paths: bool = True
+
+    @classmethod
+    def here(cls, cwd: str, args: Sequence[str] = (), *, paths: bool = True) -> Redactor:
+        """A redactor for this machine and user, and for the target's working directory and arguments."""
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError, ImportError):
+            user = ""
+        home = os.path.expanduser("~")
+        return cls(
+            home=home if home != "~" else "",
+            user=user,
+            host=socket.gethostname(),
+            cwd=cwd,
+            secrets=secret_values(args),
+            paths=paths,
+        )
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets, names, addresses and absolute paths."""
+        text = self._without_secrets(text)
+        return self._without_places(text) if self.paths else text
+
+    def _without_secrets(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, MASK)
+        text = _SHAPES.sub(MASK, text)
+        text = _BEARER.sub(rf"\g<1>{MASK}", text)
+        text = _URL_LOGIN.sub(rf"\g<1>{MASK}@", text)
+        text = _OPTION.sub(rf"\g<1>\g<2>{MASK}", text)
+        text = _QUOTED.sub(rf"\g<1>\g<2>{MASK}\g<2>", text)
+        text = _ENVIRONMENT.sub(rf"\g<1>{MASK}", text)
+        return _ASSIGNED.sub(rf"\g<1>{MASK}", text)
+
+    def _without_places(self, text: str) -> str:
+        for folder, pattern, below, alone in self._folders:
+            if folder in text:
+                text = pattern.sub(lambda match, below=below, alone=alone: below if match[1] else alone, text)
+        text = _FOREIGN_HOME.sub("~", text)
+        text = _PATH.sub(_shortened, text)
+        for pattern, mask in self._names:
+            text = pattern.sub(mask, text)
+        text = _MAC.sub("<address>", text)
+        text = _IPV6.sub("<address>", text)
+        return _IPV4.sub("<address>", text)
+
+    @functools.cached_property
+    def _folders(self) -> list[tuple[str, re.Pattern[str], str, str]]:
+        """Longest first, so that a working directory below home becomes relative."""
+        found = [(self.cwd.rstrip("/\\"), "", "."), (self.home.rstrip("/\\"), "~/", "~")]
+        return [
+            (folder, re.compile(rf"(?<![\w.~…/-]){re.escape(folder)}(?:([/\\])(?=[^\s\"'])|(?![\w.-]))"), below, alone)
+            for folder, below, alone in sorted(found, key=lambda one: -len(one[0]))
+            if folder
+        ]
+
+    @functools.cached_property
+    def _names(self) -> list[tuple[re.Pattern[str], str]]:
+        short = self.host.partition(".")[0]
+        named = [(self.host, "<host>"), (short, "<host>"), (self.user, "<user>")]
+        return [
+            (re.compile(rf"(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9>])"), mask)
+            for name, mask in named
+            if len(name) > 1 and name.lower() not in _COMMON_NAMES
+        ]
+
+
+def secret_values(args: Sequence[str]) -> tuple[str, ...]:
+    """Values of arguments whose option names a token, key, secret or password."""
+    found = []
+    for index, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        if not re.fullmatch(rf"(?i)(?:--?)?{_NAME}", name):
+            continue
+        if equals:
+            found.append(value)
+        elif name.startswith("-") and index + 1 < len(args) and not args[index + 1].startswith("--"):
+            found.append(args[index + 1])
+    # A short value would be taken out of words and numbers that have nothing to do with it.
+    return tuple(sorted({value for value in found if len(value) >= 6}, key=lambda value: (-len(value), value)))
+
+
+def _shortened(match: re.Match[str]) -> str:
+    path = match[0]
+    if "://" in path or path.startswith(_SYSTEM):
+        return path
+    for packages in _PACKAGES:
+        if packages in path:
+            return "…" + path[path.index(packages) :]
+    return "…/" + path.rstrip("/").rpartition("/")[2]

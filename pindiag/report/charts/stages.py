@@ -1,0 +1,122 @@
+"""Where a step goes: main-thread stages, stacked for each configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from pindiag import figures
+from pindiag.report.charts import _svg
+from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, MUTED, SOFT, Row
+
+_FACES = {
+    "synchronise": (MUTED, BG),
+    "optimizer": (BG, INK),
+    "script": (SOFT, INK),
+    "rest": (SOFT, INK),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """A mean step of one trial, in milliseconds: measured stages, and what is left as `rest`."""
+
+    row: Row
+    parts: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """The whole step."""
+        return sum(self.parts.values())
+
+
+def faces(spoken: str) -> dict[str, tuple[str, str]]:
+    """Fill and text colour of each stage; the accent marks the one that the verdict speaks of."""
+    other = "transfer" if spoken == "wait" else "wait"
+    return {**_FACES, spoken: (ACCENT, BG), other: (BAR, INK)}
+
+
+def chart(steps: Sequence[Steps], spoken: str, title: str) -> Markup:
+    """A stacked bar for each trial; means, so that the parts add up to the step."""
+    return _svg.draw(
+        "stages",
+        title,
+        f"Milliseconds of a mean step in the main thread for {len(steps)} configurations, by stage; "
+        "the table of all configurations has the values.",
+        lambda narrow: _stacked(steps, faces(spoken), narrow),
+    )
+
+
+def breakdown(steps: Steps, spoken: str, title: str) -> Markup:
+    """One bar for each stage of a single trial."""
+    numbers = ", ".join(f"{part} {figures.milliseconds(value)}" for part, value in steps.parts.items())
+    return _svg.draw(
+        "breakdown", title, f"Milliseconds of a mean step: {numbers}.", lambda narrow: _apart(steps, spoken, narrow)
+    )
+
+
+def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow: bool) -> Figure:
+    width, height, left = (_svg.NARROW_WIDTH, 36, 0) if narrow else (_svg.WIDE_WIDTH, 29, 222)
+    figure, ax, ys = _svg.rows_axes([one.row for one in steps], width=width, row=height, left=left, right=56)
+    longest = max(one.total for one in steps) or 1.0
+    for one, y in zip(steps, ys, strict=True):
+        start = 0.0
+        for part, length in one.parts.items():
+            face, text = colours[part]
+            hollow = face == BG
+            ax.barh(
+                y,
+                length,
+                0.32 if narrow else 0.62,
+                left=start,
+                color=face,
+                edgecolor=BAR if hollow else BG,
+                linewidth=1,
+            )
+            if length > longest * 0.045 and not narrow:
+                middle = start + length / 2
+                words = figures.milliseconds(length)
+                ax.text(middle, y, words, color=text, ha="center", va="center_baseline", size=11)
+            start += length
+        ax.annotate(
+            figures.milliseconds(start),
+            (start, y),
+            xytext=(7, 0),
+            textcoords="offset pixels",
+            va="center_baseline",
+            weight="bold",
+        )
+    _milliseconds_axis(ax, longest)
+    return figure
+
+
+def _apart(steps: Steps, spoken: str, narrow: bool) -> Figure:
+    rows = [
+        dataclasses.replace(steps.row, label=part, role="chosen" if part == spoken else "other") for part in steps.parts
+    ]
+    width, height, left = (_svg.NARROW_WIDTH, 36, 0) if narrow else (640, 44, 116)
+    figure, ax, ys = _svg.rows_axes(rows, width=width, row=height, left=left, right=70)
+    longest = max(steps.parts.values()) or 1.0
+    for row, y, length in zip(rows, ys, steps.parts.values(), strict=True):
+        ax.barh(y, length, 0.3 if narrow else 0.5, color=ACCENT if row.role == "chosen" else BAR)
+        ax.annotate(
+            figures.milliseconds(length),
+            (length, y),
+            xytext=(7, 0),
+            textcoords="offset pixels",
+            va="center_baseline",
+            size=13,
+            color=row.colour,
+            weight=row.weight,
+        )
+    _milliseconds_axis(ax, longest)
+    return figure
+
+
+def _milliseconds_axis(ax: _svg.Axes, longest: float) -> None:
+    ticks = _svg.nice_ticks(longest)
+    texts = [f"{tick:g}" for tick in ticks]
+    _svg.finish_x(ax, (0, longest * 1.01), ticks, [*texts[:-1], f"{texts[-1]} ms"])

@@ -1,0 +1,188 @@
+"""Headings: each section says what its figures show, or that they show nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pindiag import figures
+from pindiag.model import Finding, NoiseFloor, Report, Series, Verification
+from pindiag.report import names
+from pindiag.report.charts._svg import Row
+from pindiag.report.charts.stages import Steps
+
+_STAGE_NOUNS = {
+    "wait": "the wait for the batch",
+    "transfer": "the transfer",
+    "synchronise": "synchronising",
+    "optimizer": "the optimizer",
+    "script": "the script's own part",
+    "rest": "the rest of the step",
+}
+_FULL_CORE_PERCENT = 95.0
+_LOW_MEMORY_SHARE = 0.1
+_PRESSED_SHARE = 0.1
+"""Limits of the machine are spoken of from here on; the charts show all values."""
+
+
+def why(report: Report, finding: Finding | None) -> str:
+    """The primary finding's own title."""
+    if finding is not None:
+        return finding.title
+    if not any(trial.status == "measured" for trial in report.trials):
+        return f"No experiment ran: {_ending(report)}"
+    return "No cause was found by what was measured"
+
+
+def reached(rows: Sequence[Row]) -> str:
+    """Heading of the chart on the first screen."""
+    chosen = next((row for row in rows if row.role == "chosen"), None)
+    if chosen is None:
+        return "What each configuration reached"
+    top = max(rows, key=lambda row: row.trial.samples_per_second.median if row.trial.samples_per_second else 0.0)
+    words = _capital(chosen.label)
+    return f"{words} trains fastest" if top is chosen else f"{words}: the cheapest within 2 % of the fastest"
+
+
+def sweep(rows: Sequence[Row], floor: NoiseFloor) -> str:
+    """Which configurations lie wholly above the script as written."""
+    others = [row for row in rows if row.role != "baseline" and row.trial.versus_baseline]
+    decided = [(row, ci) for row in others if row.trial.versus_baseline and (ci := row.trial.versus_baseline.ci95)]
+    if not others:
+        return "Nothing could be compared with the script as written"
+    if not decided:
+        return "Too few rounds for intervals: nothing is decided"
+    edge = floor.ratio or 1.0
+    above = [row for row, ci in decided if ci[0] > 1 and _ratio(row) > edge]
+    below = [row for row, ci in decided if ci[1] < 1 and _ratio(row) < 1 / edge]
+    if not above:
+        slower = "" if not below else f"; {_number(len(below))} {'is' if len(below) == 1 else 'are'} slower"
+        return f"No configuration is faster than the script as written beyond the noise{slower}"
+    if len(above) == len(decided):
+        return f"Every configuration is faster than the script as written, most of all {above[0].label}"
+    if len(above) <= 2:
+        verb = "lies" if len(above) == 1 else "lie"
+        words = " and ".join(row.label for row in above)
+        return f"Only {words} {verb} wholly above the script as written"
+    return f"{len(above)} of {len(decided)} configurations lie wholly above the script as written, {above[0].label} furthest"
+
+
+def stages(steps: Sequence[Steps]) -> str:
+    """Which part of the step moves where."""
+    baseline = next((one for one in steps if one.row.role == "baseline"), None)
+    chosen = next((one for one in steps if one.row.role == "chosen"), None)
+    shown = baseline or chosen or (steps[0] if steps else None)
+    if shown is None or not shown.parts:
+        return "Where a step goes was not measured"
+    if baseline is None or chosen is None:
+        part, value = max(shown.parts.items(), key=lambda item: item[1])
+        return f"The largest part of a step is {_STAGE_NOUNS[part]}: {_ms(value)} of {_ms(shown.total)} ms"
+    moved = {
+        part: chosen.parts.get(part, 0.0) - baseline.parts.get(part, 0.0) for part in {**baseline.parts, **chosen.parts}
+    }
+    least, most = min(moved, key=lambda part: moved[part]), max(moved, key=lambda part: moved[part])
+    if moved[least] > -0.05:
+        return "The recommended configuration shortens no stage of the step"
+    added = f" and adds {_ms(moved[most])} ms to {_STAGE_NOUNS[most]}" if moved[most] >= 0.05 else ""
+    return f"The recommended configuration takes {_ms(-moved[least])} ms off {_STAGE_NOUNS[least]}{added}"
+
+
+def machine(series: Series | None, reason: str | None, report: Report) -> str:
+    """What was at its limit while blocks ran."""
+    if series is None:
+        return f"The machine was not watched: {reason or 'no reason was recorded'}"
+    found = []
+    if (_inside(series, series.main_cpu_percent) or 0) >= _FULL_CORE_PERCENT:
+        found.append("the main process keeps its core busy")
+    total = report.environment.get("memory_bytes")
+    free = [value for value in series.memory_available_bytes if value is not None]
+    if free and isinstance(total, int) and min(free) < _LOW_MEMORY_SHARE * total:
+        found.append(f"memory runs low ({figures.byte_size(min(free))} left)")
+    pressures = {
+        "tasks queue for a CPU": series.psi_cpu_share,
+        "tasks stall on storage": series.psi_io_share,
+        "tasks stall for memory": series.psi_memory_share,
+    }
+    for words, values in pressures.items():
+        share = _inside(series, values)
+        if share is not None and share >= _PRESSED_SHARE:
+            found.append(f"{words} {figures.share(share)} of the time")
+    return _capital(names.listing(found)) if found else "No resource of the machine was at its limit in the blocks"
+
+
+def causes(findings: Sequence[Finding]) -> str:
+    """How many findings of each kind."""
+    counts = [(word, sum(one.status == status for one in findings)) for status, word in names.STATUS_WORDS.items()]
+    parts = [f"{_number(count)} {word.lower()}" for word, count in counts if count]
+    return _capital(", ".join(parts)) if parts else "No rule could be asked: nothing was measured"
+
+
+def factors(report: Report) -> str:
+    """How many of the six rules of thumb could be held against a measurement."""
+    count = sum(bool(factor.measured) and "not measured" not in factor.measured.lower() for factor in report.factors)
+    if not report.factors:
+        return "No rule of thumb could be held against a measurement"
+    return f"{_capital(_number(count))} of {_number(len(report.factors))} usual rules could be held against a measurement"
+
+
+def verification(verified: Verification) -> str:
+    """What fresh pairs say of the gain."""
+    gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
+    pairs = f"{verified.pairs} fresh pair{'s' * (verified.pairs != 1)}"
+    if verified.agrees_with_live is False:
+        return f"{_capital(pairs)} disagree with the sweep: {gain}"
+    borne_out = verified.ci95 is not None and verified.ci95[0] > 1
+    return f"{pairs} that did not choose it bear the gain out: {gain}" if borne_out else f"{pairs} do not settle it: {gain}"
+
+
+def method(report: Report) -> str:
+    """What was run, in one line."""
+    if not report.blocks:
+        return f"No block was counted: {_ending(report)}"
+    measured = {block.trial for block in report.blocks}
+    return f"{_number(len(report.blocks), capital=True)} blocks of {_number(len(measured))} treatment{'s' * (len(measured) != 1)}, each in launches of its own"
+
+
+def records(report: Report) -> str:
+    """How many blocks stand below, and how many of them count."""
+    counted = sum(block.status == "counted" for block in report.blocks)
+    total = len(report.blocks)
+    if not total:
+        return "There is no block"
+    if counted == total:
+        return f"All {total} blocks were counted" if total > 1 else "The one block was counted"
+    return f"{counted} of {total} blocks were counted"
+
+
+def _ending(report: Report) -> str:
+    return f"the script's exit was \"{report.target.exit}\""
+
+
+def _ratio(row: Row) -> float:
+    return row.trial.versus_baseline.ratio if row.trial.versus_baseline else 1.0
+
+
+def _inside(series: Series, values: Sequence[float | None]) -> float | None:
+    """Mean over the blocks."""
+    found = [
+        value
+        for at, value in zip(series.t_s, values, strict=True)
+        if value is not None and math.isfinite(value) and any(band.start_s <= at <= band.end_s for band in series.bands)
+    ]
+    return sum(found) / len(found) if found else None
+
+
+_NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+
+
+def _number(count: int, *, capital: bool = False) -> str:
+    word = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+    return _capital(word) if capital else word
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _ms(value: float) -> str:
+    return figures.milliseconds(value)

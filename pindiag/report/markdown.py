@@ -1,0 +1,128 @@
+"""summary.md: at most 30 lines to paste into a ticket."""
+
+from __future__ import annotations
+
+import re
+
+from pindiag import figures
+from pindiag.model import Report, RunSpec
+from pindiag.report import _templates, names
+from pindiag.report.view import Mark, command, configuration_rows, main_fix, marks, next_step, rounds
+
+LONGEST = 30
+_MOST_ROWS = 6
+_MOST_DIFF_LINES = 10
+_MOST_GAPS = 6
+_LONGEST_LINE = 400
+
+
+def render_markdown(report: Report, spec: RunSpec) -> str:
+    """The verdict, its figures and its patch in at most 30 lines of plain Markdown.
+
+    Args:
+        report: as `redact_report` gives it.
+        spec: for the target's name and the commands to go on with.
+
+    Raises:
+        TemplateMissing: the installation is broken.
+    """
+    diff, more = _diff(report)
+    text = _templates.template("summary.md.j2").render(
+        headline=_line(report.verdict.headline),
+        lead=_line(report.verdict.lead),
+        sure=". ".join(_mark(mark) for mark in marks(report, names.primary_finding(report))) + ".",
+        rates=_rates(report),
+        error=_last_line(report.target.error),
+        diff=diff,
+        more_hunks=more,
+        notes=_notes(report, spec),
+    )
+    return "\n".join(text.strip().splitlines()[:LONGEST]) + "\n"
+
+
+def _line(text: str) -> str:
+    """One line of a ticket: no line break or fence of the script's can end it."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 1]}…"
+
+
+def _mark(mark: Mark) -> str:
+    return f"{mark.word} {mark.more}".strip()
+
+
+def _last_line(error: str | None) -> str:
+    lines = (error or "").strip().splitlines()
+    return _line(lines[-1]).replace("`", "'") if lines else ""
+
+
+def _rates(report: Report) -> list[tuple[str, str, bool]]:
+    """The fastest configurations, and in any case the recommended one and the script as written."""
+    rows = [row for row in configuration_rows(report, names.labels(report.trials)) if row.trial.samples_per_second]
+    wanted = [row for row in rows if row.role != "other"]
+    kept = wanted + [row for row in rows if row.role == "other"][: _MOST_ROWS - len(wanted)]
+    return [
+        (row.label, figures.significant(row.trial.samples_per_second.median), row.role == "chosen")
+        for row in rows
+        if row in kept and row.trial.samples_per_second
+    ]
+
+
+def _diff(report: Report) -> tuple[list[str], int]:
+    """The first hunks of the patch that fit, and the number of those that do not."""
+    fix = main_fix(report)
+    if fix is None or not fix.patch:
+        return [], 0
+    pieces = re.split(r"^(?=@@ )", fix.patch, flags=re.MULTILINE)
+    lines, hunks = pieces[0].splitlines(), pieces[1:]
+    for index, hunk in enumerate(hunks):
+        added = hunk.splitlines()
+        if index and len(lines) + len(added) > _MOST_DIFF_LINES:
+            return lines, len(hunks) - index
+        lines += added[:_MOST_DIFF_LINES]
+    return lines, 0
+
+
+def _notes(report: Report, spec: RunSpec) -> list[str]:
+    finding = names.primary_finding(report)
+    against = [
+        f"{item.name}: {_value(item.value)}" for item in (finding.counter_evidence if finding else []) if item.value
+    ]
+    kinds = {word: _of_status(report, status) for word, status in _KINDS}
+    step = next_step(report, spec)
+    gaps = list(dict.fromkeys(gap.reason for gap in report.not_measured))
+    more = f" and {len(gaps) - _MOST_GAPS} more reasons" if len(gaps) > _MOST_GAPS else ""
+    notes = [
+        f"Against it: {'; '.join(against)}." if against else "",
+        " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
+        f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",
+        f"{step[0]} `{step[1]}`" if step else "",
+        _machine(report, spec),
+    ]
+    return [_line(note) for note in notes if note]
+
+
+_KINDS = (
+    ("Also confirmed", "confirmed"),
+    ("Suspected", "suspected"),
+    ("Not settled", "not_settled"),
+    ("Ruled out", "ruled_out"),
+)
+
+
+def _of_status(report: Report, status: str) -> list[str]:
+    return [one.cause for one in report.findings if one.status == status and one.cause != report.verdict.primary_cause]
+
+
+def _value(value: object) -> str:
+    return figures.significant(value) if isinstance(value, float) else str(value)
+
+
+def _machine(report: Report, spec: RunSpec) -> str:
+    values = report.environment
+    parts = [
+        str(values.get("gpu") or values.get("device_name") or "no GPU"),
+        f"{spec.usable_cpus} CPU cores",
+        *(f"{name} {values[key]}" for name, key in (("Python", "python"), ("torch", "torch")) if values.get(key)),
+    ]
+    run = f"{len(report.blocks)} blocks in {rounds(report)} rounds of `{command(spec)}`"
+    return f"{', '.join(parts)}. pindiag {spec.pindiag_version}, schema {report.schema_version}; {run}."

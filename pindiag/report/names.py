@@ -1,0 +1,86 @@
+"""The words that people read for what the model names in code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pindiag.model import Configuration, Finding, Report, Trial
+
+STAGES = ("wait", "transfer", "synchronise", "optimizer", "script")
+STAGE_WORDS = {
+    "wait": "wait for the batch",
+    "transfer": "transfer (host blocked)",
+    "synchronise": "synchronise",
+    "optimizer": "optimizer",
+    "script": "script: the rest of the step",
+    "rest": "rest of the step",
+}
+TRANSFER_CAUSES = frozenset(("pageable_copy", "missing_non_blocking", "sync_defeats_overlap", "pinned_alloc"))
+"""Causes whose stage is the transfer; all others are seen as waiting."""
+STATUS_WORDS = {
+    "confirmed": "Confirmed",
+    "suspected": "Suspected",
+    "not_settled": "Not settled",
+    "ruled_out": "Ruled out",
+    "not_applicable": "Not applicable",
+    "error": "Not decided",
+}
+STATUS_MARKS = {
+    "confirmed": "full",
+    "suspected": "half",
+    "not_settled": "none",
+    "ruled_out": "out",
+    "not_applicable": "na",
+    "error": "none",
+}
+STATUS_ORDER = tuple(STATUS_WORDS)
+
+
+def workers(count: int) -> str:
+    """The number of workers in words: no workers, 1 worker, 4 workers."""
+    return "no workers" if count == 0 else f"{count} worker{'s' * (count != 1)}"
+
+
+def configuration(one: Configuration, *, with_batch: bool = False) -> str:
+    """A configuration in words: 4 workers, pin, non_blocking."""
+    parts = [workers(one.num_workers), "pin" if one.pin_memory else "pin off"]
+    if one.non_blocking == "mixed":
+        parts.append("partly non_blocking")
+    elif one.non_blocking is not None and (one.non_blocking or one.pin_memory):
+        parts.append("non_blocking" if one.non_blocking else "blocking")
+    if one.num_workers and one.prefetch_factor not in (None, 2):
+        parts.append(f"prefetch {one.prefetch_factor}")
+    if one.persistent_workers:
+        parts.append("persistent")
+    if with_batch and one.batch_size is not None:
+        parts.append(f"batch {one.batch_size}")
+    return ", ".join(parts)
+
+
+def trial(one: Trial, *, with_batch: bool = False) -> str:
+    """A trial in words: its configuration, its ablation or its tweak."""
+    loader = configuration(one.configuration, with_batch=with_batch)
+    special = one.ablation or one.tweak
+    return loader if special is None else f"{special.replace('_', ' ')}: {loader}"
+
+
+def labels(trials: Sequence[Trial]) -> dict[str, str]:
+    """Words of each trial; the batch size only where it differs between them."""
+    several = len({one.configuration.batch_size for one in trials}) > 1
+    return {one.id: trial(one, with_batch=several) for one in trials}
+
+
+def cause(name: str) -> str:
+    """A cause as words: pin thread bound."""
+    return name.replace("_", " ")
+
+
+def primary_finding(report: Report) -> Finding | None:
+    """The finding that the verdict speaks of."""
+    wanted = report.verdict.primary_cause
+    return next((one for one in report.findings if one.cause == wanted), None)
+
+
+def listing(words: Sequence[str]) -> str:
+    """Words as people list them: a, b and c."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + f" and {words[-1]}" if words else ""

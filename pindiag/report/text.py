@@ -1,0 +1,147 @@
+"""Text of others (names, messages, tracebacks) made fit for a page, and figures made into links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from markupsafe import Markup, escape
+
+from pindiag import figures
+from pindiag.model import Report, Scalar
+
+LONGEST_BYTES = 4096
+_HEAD_BYTES = 1024
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+_DIRECTIONS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x61C)}
+_OTHERS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC))}
+_VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
+_CODE = re.compile(r"(`[^`\n]+`)")
+_FIGURE = re.compile(r"(?P<gain>\d[\d\u202f]*\.\d\d ×(?: faster)?)|(?P<rate>\d[\d\u202f]*(?:\.\d+)?)(?= samples/s|[;,.]|$| )")
+_BLOCKS = re.compile(r"\bblocks? \d+(?:, \d+)*")
+
+
+def clean(value: object) -> object:
+    """What a template may print: control characters visible, at most 4 kB."""
+    if value is None or isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    raw = value.encode("utf-8", "replace")
+    if len(raw) > LONGEST_BYTES:
+        head = raw[:_HEAD_BYTES].decode("utf-8", "ignore")
+        tail = raw[len(raw) - (LONGEST_BYTES - _HEAD_BYTES) :].decode("utf-8", "ignore")
+        value = f"{head}\n… cut, {len(raw) - LONGEST_BYTES} bytes …\n{tail}"
+    return value.translate(_VISIBLE).encode("utf-8", "replace").decode()
+
+
+def record(text: str, trial: str, blocks: str = "") -> Markup:
+    """A figure as a link to the blocks that it comes from."""
+    title = f' title="{escape(blocks)}"' if blocks else ""
+    return Markup(f'<a class="rec" href="#rec-{escape(trial)}"{title}>{escape(text)}</a>')
+
+
+class Linker:
+    """Knows which trial a figure in a sentence belongs to."""
+
+    def __init__(self, report: Report) -> None:
+        self._trials = {trial.id: trial for trial in report.trials}
+        self._known_blocks = {block.id for block in report.blocks}
+        self._by_text = dict(self._texts(report))
+        ids = sorted(self._trials, key=len, reverse=True)
+        self._ids = re.compile("|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)) if ids else None
+
+    @staticmethod
+    def _texts(report: Report) -> list[tuple[str, str]]:
+        """Rates and ratios as they are written; the recommended one and the baseline win over others."""
+        chosen = report.recommendation.trial if report.recommendation else None
+        last = {report.baseline: 1, chosen: 2}
+        found = []
+        for trial in sorted(report.trials, key=lambda one: last.get(one.id, 0)):
+            if trial.samples_per_second is not None:
+                found.append((figures.significant(trial.samples_per_second.median), trial.id))
+            if trial.versus_baseline is not None and trial.id != report.baseline:
+                found.append((figures.ratio(trial.versus_baseline.ratio), trial.id))
+        return found
+
+    def blocks(self, trial: str) -> str:
+        """The blocks behind a trial's figures, for a link's title."""
+        numbers = self._trials[trial].blocks if trial in self._trials else []
+        return f"blocks {', '.join(map(str, numbers))}" if numbers else ""
+
+    def sentence(self, text: str) -> Markup:
+        """A sentence with code in backticks set as code, gains in the accent, and figures linked to their records."""
+        parts = _CODE.split(str(clean(text)))
+        return Markup("").join(
+            Markup("<code>{}</code>").format(part[1:-1]) if index % 2 else self._figures(part)
+            for index, part in enumerate(parts)
+        )
+
+    def source(self, text: str) -> Markup:
+        """A source with its trials and blocks linked."""
+        linked, at = Markup(""), 0
+        text = str(clean(text))
+        pattern = f"{_BLOCKS.pattern}|{self._ids.pattern}" if self._ids else _BLOCKS.pattern
+        for match in re.finditer(pattern, text):
+            linked += escape(text[at : match.start()]) + self._place(match[0])
+            at = match.end()
+        return linked + escape(text[at:])
+
+    def _figures(self, text: str) -> Markup:
+        linked, at = Markup(""), 0
+        for match in _FIGURE.finditer(text):
+            linked += escape(text[at : match.start()]) + self._figure(match)
+            at = match.end()
+        return linked + escape(text[at:])
+
+    def _figure(self, match: re.Match[str]) -> Markup:
+        written = match[0]
+        trial = self._by_text.get(written.removesuffix(" faster"))
+        linked = escape(written) if trial is None else record(written, trial, self.blocks(trial))
+        return Markup("<strong>{}</strong>").format(linked) if written.endswith("faster") else linked
+
+    def _place(self, written: str) -> Markup:
+        if written in self._trials:
+            return record(written, written, self.blocks(written))
+        word, _, numbers = written.partition(" ")
+        return Markup("{} {}").format(word, Markup(", ").join(self._block(number) for number in numbers.split(", ")))
+
+    def _block(self, number: str) -> Markup:
+        if int(number) not in self._known_blocks:
+            return escape(number)
+        return Markup('<a class="rec" href="#block-{0}">{0}</a>').format(number)
+
+
+_BY_UNIT = {
+    "samples/s": figures.rate,
+    "ms": lambda value: f"{figures.milliseconds(value)} ms",
+    "B": figures.byte_size,
+    "bytes": figures.byte_size,
+    "1": figures.share,
+    "share": figures.share,
+    "×": figures.ratio,
+    "ratio": figures.ratio,
+    "s": figures.duration,
+    "p": figures.p_value,
+    "": figures.significant,
+}
+
+
+def quantity(value: Scalar, unit: str | None) -> str:
+    """A value with its unit, as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, str):
+        return "" if value is None else value
+    if unit in _BY_UNIT:
+        return _BY_UNIT[unit](value)
+    number = figures.count(value) if isinstance(value, int) else figures.significant(value)
+    return number if unit is None else f"{number} {unit}"
+
+
+def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str]]:
+    """The environment as a table: words for keys, units for bytes."""
+    rows = []
+    for key, value in values.items():
+        unit = "B" if key.endswith("_bytes") else None
+        words = key.removesuffix("_bytes").replace("_", " ")
+        rows.append((words, "none" if value is None else quantity(value, unit)))
+    return rows
