@@ -1,0 +1,48 @@
+"""What a batch consists of: tensors, bytes, samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+
+class BatchFacts(NamedTuple):
+    """Size of a batch as the target receives it."""
+
+    samples: int
+    bytes: int
+    tensors: int
+
+
+def tensors_of(batch: Any, depth: int = 8) -> Iterator[torch.Tensor]:
+    """All tensors inside nested containers, dataclasses and objects with attributes."""
+    if isinstance(batch, torch.Tensor):
+        yield batch
+    elif depth > 0 and not isinstance(batch, str | bytes | int | float):
+        for part in _parts(batch):
+            yield from tensors_of(part, depth - 1)
+
+
+def _parts(batch: Any) -> list[Any]:
+    if isinstance(batch, Mapping):
+        return list(batch.values())
+    if isinstance(batch, list | tuple):
+        return list(batch)
+    if dataclasses.is_dataclass(batch):
+        return [getattr(batch, field.name, None) for field in dataclasses.fields(batch)]
+    return list(getattr(batch, "__dict__", {}).values())
+
+
+def leading_dimension(batch: Any) -> int | None:
+    """Length of the first tensor that has a dimension; None where there is none."""
+    return next((int(tensor.shape[0]) for tensor in tensors_of(batch) if tensor.dim() > 0), None)
+
+
+def describe(batch: Any, samples: int) -> BatchFacts:
+    """Bytes and number of the batch's tensors beside its samples."""
+    tensors = list(tensors_of(batch))
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return BatchFacts(samples=samples, bytes=size, tensors=len(tensors))

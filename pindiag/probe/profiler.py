@@ -1,0 +1,107 @@
+"""A torch.profiler window after the last counted block of a launch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+import torch
+
+from . import device
+
+WARMUP_STEPS = 2
+LIMIT_S = 30.0
+"""A window of slow steps ends here: what it holds by then shows the same as ten of them."""
+
+
+class Window:
+    """Profiles some steps and exports the trace. What fails here costs the trace, never the target.
+
+    Args:
+        path: where the trace goes (.json.gz).
+        steps: how many steps are profiled after the warm-up.
+    """
+
+    def __init__(self, path: str, steps: int) -> None:
+        self.reason: str | None = None
+        self.seconds = 0.0
+        self.steps = 0
+        self.exported = False
+        self._path = path
+        self._goal = max(1, steps)
+        self._done = -WARMUP_STEPS
+        self._profiler: Any = None
+        self._began = time.monotonic()
+
+    def start(self) -> None:
+        """Begin, unless the target profiles itself: a nested session would empty the target's."""
+        if torch._C._autograd._profiler_enabled():
+            self.reason = "the script runs a profiler of its own"
+            return
+        try:
+            self._profiler = torch.profiler.profile(
+                activities=_activities(),
+                schedule=torch.profiler.schedule(wait=0, warmup=WARMUP_STEPS, active=self._goal, repeat=1),
+                experimental_config=_all_threads(),
+            )
+            self._profiler.start()
+        except Exception as error:
+            self._give_up(error)
+
+    def step(self) -> bool:
+        """A step has ended; True when the window is over."""
+        if self._profiler is None:
+            return True
+        self._done += 1
+        slow = self._done > 0 and time.monotonic() - self._began > LIMIT_S
+        if self._done >= self._goal or slow:
+            self.finish()
+            return True
+        try:
+            self._profiler.step()
+        except Exception as error:
+            self._give_up(error)
+            return True
+        return False
+
+    def finish(self) -> None:
+        """Stop and export what was profiled."""
+        if self._profiler is None:
+            return
+        profiler, self._profiler = self._profiler, None
+        try:
+            profiler.stop()
+            if self._done <= 0:
+                raise RuntimeError("the script ended before a step was profiled")
+            profiler.export_chrome_trace(self._path)
+            self.exported = os.path.exists(self._path)
+            self.steps = self._done
+        except Exception as error:
+            self._give_up(error)
+        self.seconds = time.monotonic() - self._began
+
+    def _give_up(self, error: Exception) -> None:
+        self.reason = f"{type(error).__name__}: {error}"
+        profiler, self._profiler = self._profiler, None
+        with contextlib.suppress(Exception):
+            if profiler is not None:
+                profiler.stop()
+        self.seconds = time.monotonic() - self._began
+
+
+def _activities() -> list[Any]:
+    kinds = torch.profiler.ProfilerActivity
+    if device.cuda_in_use():
+        return [kinds.CPU, kinds.CUDA]
+    others = set(torch._C._autograd._supported_activities()) - {kinds.CPU, kinds.CUDA}
+    return [kinds.CPU, *sorted(others, key=str)]
+
+
+def _all_threads() -> Any:
+    """Makes the pin thread visible where the version can (2.7 and later)."""
+    try:
+        return torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    except TypeError:
+        return None

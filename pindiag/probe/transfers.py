@@ -1,0 +1,216 @@
+"""Hooks on host-to-device copies and on calls that wait for the device."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+
+from .callsite import is_user_code, user_location
+
+_now = time.monotonic_ns
+_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy")
+_NO_ACCELERATOR = ("cpu", "meta")
+
+
+class Tally:
+    """What the hooks saw while it was the current one. Lists keep a step's cost low: see the names of the slots."""
+
+    def __init__(self) -> None:
+        self.transfers: dict[str, list[int]] = {}
+        """Location to calls, bytes, ns, pinned calls, non-blocking calls."""
+        self.syncs: dict[tuple[str, str], list[int]] = {}
+        """Location and kind to calls, ns."""
+        self.transfer_ns = 0
+        self.sync_ns = 0
+        self.own_ns = 0
+
+    @property
+    def hooked_ns(self) -> int:
+        """Time in all hooked calls: what the stages around them must not count again."""
+        return self.transfer_ns + self.sync_ns
+
+    def transfer_sites(self) -> list[dict[str, Any]]:
+        """Records of the host-to-device calls."""
+        return [
+            {
+                "location": location,
+                "calls": calls,
+                "bytes": size,
+                "ms": ns / 1e6,
+                "pinned_calls": pinned,
+                "non_blocking_calls": non_blocking,
+            }
+            for location, (calls, size, ns, pinned, non_blocking) in self.transfers.items()
+        ]
+
+    def sync_sites(self) -> list[dict[str, Any]]:
+        """Records of the calls that waited."""
+        return [
+            {"location": location, "kind": kind, "calls": calls, "ms": ns / 1e6}
+            for (location, kind), (calls, ns) in self.syncs.items()
+        ]
+
+    def non_blocking(self) -> bool | str | None:
+        """What the script's transfers say: true, false, "mixed", or None where there are none."""
+        calls = sum(site[0] for site in self.transfers.values())
+        non_blocking = sum(site[4] for site in self.transfers.values())
+        if calls == 0:
+            return None
+        return "mixed" if 0 < non_blocking < calls else non_blocking == calls
+
+
+class Transfers:
+    """The installed hooks.
+
+    Attributes:
+        tally: where the hooks write; blocks swap in their own while they count.
+        force: `non_blocking` of host-to-device copies under the treatment; None leaves the script's.
+        device: where the last host-to-device copy went.
+    """
+
+    def __init__(self, force: bool | None) -> None:
+        self.tally = Tally()
+        self.force = force
+        self.device: str | None = None
+        self._inside = threading.local()
+
+    def install(self) -> None:
+        """Wrap the calls; they stay wrapped, since compiled code is guarded on them."""
+        tensor: Any = torch.Tensor
+        tensor.to = self._wrap_transfer(tensor.to)
+        tensor.cuda = self._wrap_transfer(tensor.cuda, always_accelerator=True)
+        for name in _SYNCHRONISING_METHODS:
+            setattr(tensor, name, self._wrap_method(name, getattr(tensor, name)))
+        torch.cuda.synchronize = self._wrap_synchronize(torch.cuda.synchronize)
+
+    def _wrap_transfer(self, original: Callable[..., Any], always_accelerator: bool = False) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def transfer(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(tensor, *args, **kwargs)
+            inside = self._inside
+            if getattr(inside, "call", False):
+                return original(tensor, *args, **kwargs)
+            inside.call = True
+            try:
+                from_host = tensor.is_cpu
+                if self.force is not None and from_host and (always_accelerator or names_accelerator(args, kwargs)):
+                    args, kwargs = with_non_blocking(args, kwargs, self.force)
+                began = _now()
+                moved = original(tensor, *args, **kwargs)
+                if moved is not tensor and moved.is_cpu is not from_host:
+                    ended = _now()
+                    self._moved(tensor, moved, ended - began, says_non_blocking(args, kwargs))
+                    self.tally.own_ns += _now() - ended
+                return moved
+            finally:
+                inside.call = False
+
+        return transfer
+
+    def _moved(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
+        if source.is_cpu:
+            self._count_transfer(source, moved, ns, non_blocking)
+        elif not non_blocking:
+            self._count_sync("to(cpu)", ns)
+
+    def _count_transfer(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
+        if moved.device.type in _NO_ACCELERATOR:
+            return
+        tally = self.tally
+        tally.transfer_ns += ns
+        site = tally.transfers.setdefault(_location(), [0, 0, 0, 0, 0])
+        site[0] += 1
+        site[1] += source.numel() * source.element_size()
+        site[2] += ns
+        site[3] += source.is_pinned()
+        site[4] += non_blocking
+        self.device = str(moved.device)
+
+    def _count_sync(self, kind: str, ns: int) -> None:
+        tally = self.tally
+        tally.sync_ns += ns
+        site = tally.syncs.setdefault((_location(), kind), [0, 0])
+        site[0] += 1
+        site[1] += ns
+
+    def _wrap_method(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def waits(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if tensor.is_cpu or torch.compiler.is_compiling():
+                return original(tensor, *args, **kwargs)
+            return self._timed(name, original, tensor, *args, **kwargs)
+
+        return waits
+
+    def _wrap_synchronize(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def synchronize(*args: Any, **kwargs: Any) -> Any:
+            return self._timed("torch.cuda.synchronize", original, *args, **kwargs)
+
+        return synchronize
+
+    def _timed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        inside = self._inside
+        if getattr(inside, "call", False):
+            return original(*args, **kwargs)
+        inside.call = True
+        began = _now()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            ended = _now()
+            inside.call = False
+            self._count_sync(kind, ended - began)
+            self.tally.own_ns += _now() - ended
+
+
+def names_accelerator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the arguments of Tensor.to ask for an accelerator."""
+    asked = kwargs.get("device", kwargs.get("other", args[0] if args else None))
+    if isinstance(asked, torch.Tensor | torch.device):
+        device = asked.device if isinstance(asked, torch.Tensor) else asked
+        return device.type not in _NO_ACCELERATOR
+    if isinstance(asked, str):
+        return asked.split(":")[0] not in _NO_ACCELERATOR
+    return isinstance(asked, int) and not isinstance(asked, bool)
+
+
+def says_non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """The call's `non_blocking`: in all its forms it is the first boolean among the positional arguments."""
+    positional = next((argument for argument in args if isinstance(argument, bool)), False)
+    return bool(kwargs.get("non_blocking", positional))
+
+
+def with_non_blocking(
+    args: tuple[Any, ...], kwargs: dict[str, Any], value: bool
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same arguments with `non_blocking` as wanted."""
+    for position, argument in enumerate(args):
+        if isinstance(argument, bool):
+            return (*args[:position], value, *args[position + 1 :]), kwargs
+    return args, {**kwargs, "non_blocking": value}
+
+
+_places: dict[tuple[CodeType, int], str] = {}
+
+
+def _location() -> str:
+    """The user's line, remembered for each instruction: walking the frames costs more than the hook itself."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None and not is_user_code(frame.f_code):
+        frame = frame.f_back
+    if frame is None:
+        return user_location(3)
+    key = (frame.f_code, frame.f_lasti)
+    place = _places.get(key)
+    if place is None:
+        place = _places[key] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return place

@@ -1,0 +1,171 @@
+"""Starts the probe's child as the parent would, plays the parent's answers, and decodes what it wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+import pindiag.probe
+from pindiag.model import AnyRecord, Base, BlockOrder, Configuration, LoaderKey, ProbeSpec, Treatment
+from pindiag.store import RunDirectory, read_journal
+
+T = TypeVar("T", bound=Base)
+
+TARGETS = Path(__file__).parents[1] / "targets"
+LIMIT_S = 60
+
+
+@dataclass
+class Result:
+    """What a launch left behind."""
+
+    run: RunDirectory
+    returncode: int
+    output: str
+    records: list[AnyRecord]
+    piped: list[dict[str, Any]]
+    answers: list[dict[str, Any]] = field(default_factory=list)
+
+    def all(self, kind: type[T]) -> list[T]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+    def one(self, kind: type[T]) -> T:
+        found = self.all(kind)
+        assert len(found) == 1, (kind.__name__, found, self.output)
+        return found[0]
+
+
+def order(**changes: Any) -> BlockOrder:
+    """A short block."""
+    return BlockOrder(**{"block": 1, "round": 1, "trial": "as-written", "seconds": 0.2, **changes})
+
+
+def treatment(**changes: Any) -> Treatment:
+    """A treatment that makes the given changes."""
+    configuration = Configuration(
+        num_workers=0,
+        pin_memory=False,
+        non_blocking=None,
+        prefetch_factor=None,
+        persistent_workers=False,
+        batch_size=None,
+    )
+    return Treatment(id="changed", kind="configuration", configuration=configuration, changes=changes)
+
+
+def key(script: Path, line_of: str, ordinal: int = 0) -> LoaderKey:
+    """The loader whose construction holds a text."""
+    lines = script.read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if line_of in text)
+    return LoaderKey(location=f"{script}:{line}", ordinal=ordinal)
+
+
+def launch(
+    folder: Path,
+    target: Path | str,
+    *args: str,
+    answers: list[dict[str, Any]] | None = None,
+    blocks: list[BlockOrder] | None = None,
+    environment: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    python: str = sys.executable,
+    kill_after: str | None = None,
+    **changes: Any,
+) -> Result:
+    """Run one launch to its end.
+
+    Args:
+        answers: what the parent says after each block; "stop" when there are no more.
+        kill_after: SIGKILL once a record of this type was piped.
+    """
+    run = RunDirectory.create(folder / "run", force=True)
+    probe = run.path / "probe" / "pindiag_probe"
+    shutil.copytree(Path(pindiag.probe.__file__).parent, probe, ignore=shutil.ignore_patterns("__pycache__"))
+    child_reads, parent_writes = os.pipe()
+    parent_reads, child_writes = os.pipe()
+    spec = ProbeSpec(
+        **{
+            "launch": 1,
+            "target": str(target),
+            "module": False,
+            "args": list(args),
+            "run_directory": str(run.path),
+            "pipe_read_fd": child_reads,
+            "pipe_write_fd": child_writes,
+            "treatment": None,
+            "blocks": [order()] if blocks is None else blocks,
+            "profile": False,
+            "profile_steps": 3,
+            "natural_epochs": False,
+            "loader": None,
+            "loader_place": None,
+            "device": None,
+            "keep_cap_bytes": 1 << 20,
+            **changes,
+        }
+    )
+    spec_path = run.path / "probe" / "launch-001.json"
+    spec_path.write_bytes(msgspec.json.encode(spec))
+    with run.target_log.open("wb") as log:
+        child = subprocess.Popen(
+            [python, str(probe / "bootstrap.py"), str(spec_path)],
+            cwd=cwd or folder,
+            env={**os.environ, **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=(child_reads, child_writes),
+        )
+    os.close(child_reads)
+    os.close(child_writes)
+    guard = threading.Timer(LIMIT_S, os.killpg, (child.pid, signal.SIGKILL))
+    guard.start()
+    piped = _play(child, parent_reads, parent_writes, list(answers or []), kill_after)
+    returncode = child.wait()
+    guard.cancel()
+    output = run.target_log.read_text(errors="replace")
+    return Result(run, returncode, output, decode(run), piped)
+
+
+def _play(
+    child: subprocess.Popen[bytes],
+    read_fd: int,
+    write_fd: int,
+    answers: list[dict[str, Any]],
+    kill_after: str | None,
+) -> list[dict[str, Any]]:
+    piped = []
+    with open(read_fd, "rb") as lines, open(write_fd, "wb", buffering=0) as replies:
+        for line in lines:
+            record = json.loads(line)
+            piped.append(record)
+            if record["type"] == kill_after:
+                child.kill()
+            if record["type"] == "block" and child.poll() is None:
+                answer = answers.pop(0) if answers else {"then": "stop"}
+                try:
+                    replies.write(json.dumps(answer).encode() + b"\n")
+                except BrokenPipeError:
+                    continue
+    return piped
+
+
+def decode(run: RunDirectory) -> list[AnyRecord]:
+    """All records of the probe's journal; every line must decode."""
+    records = []
+    for path in sorted(run.journal.glob("launch-*.jsonl")):
+        found = list(read_journal(path))
+        assert len(found) == len(path.read_bytes().splitlines()), path.read_text()
+        records += [record for _, record in found]
+    return records
