@@ -58,9 +58,10 @@ def judge(death: Death) -> Ending:
         return Ending(status="failed", exit=_exit(death.returncode), reason=_killed(_signal(death.returncode), death))
     if death.returncode == 0:
         return Ending(status="ok", exit="exit status 0")
-    return Ending(
-        status="failed", exit=_exit(death.returncode), reason=f"the script ended with {_exit(death.returncode)}"
-    )
+    reason = f"it ended with {_exit(death.returncode)}"
+    if death.returncode is None:
+        reason = "its process could not be ended: it hangs in the kernel"
+    return Ending(status="failed", exit=_exit(death.returncode), reason=reason)
 
 
 def _exit(returncode: int | None) -> str:

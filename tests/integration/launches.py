@@ -33,7 +33,7 @@ def times(count: int, **fields: object) -> Callable[[Sequence[AnyRecord]], Launc
 def session(
     folder: Path,
     behaviour: str,
-    *,
+    *words: str,
     wait_s: float = 20.0,
     limits: Limits | None = None,
     on_record: Callable[[AnyRecord], None] = lambda record: None,
@@ -43,7 +43,7 @@ def session(
     spec = RunSpec(
         target=str(folder / "train.py"),
         module=False,
-        args=[behaviour],
+        args=[behaviour, *words],
         cwd=str(folder),
         python=sys.executable,
         started_utc="2026-01-01T00:00:00+00:00",

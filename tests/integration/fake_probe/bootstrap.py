@@ -13,6 +13,15 @@ PATH = os.path.join(SPEC["run_directory"], "journal", f"launch-{SPEC['launch']:0
 JOURNAL = open(PATH, "ab", buffering=0)
 ANSWERS = os.fdopen(SPEC["pipe_read_fd"], "r")
 BLOCK = SPEC["blocks"][0]
+READY = os.pipe()
+CONFIGURATION = {
+    "num_workers": 2,
+    "pin_memory": False,
+    "non_blocking": None,
+    "prefetch_factor": 2,
+    "persistent_workers": False,
+    "batch_size": 8,
+}
 
 
 def tell(kind, *, pipe=True, **fields):
@@ -48,7 +57,9 @@ def spin():
 
 
 def hold():
-    held = bytearray(os.urandom(1 << 20) * 300)
+    held = bytearray(300 << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    os.write(READY[1], b".")
     while held:
         time.sleep(8)
 
@@ -101,6 +112,47 @@ def ordinary():
     print("hello from the target", flush=True)
     then = count()
     tell("unmeasured", pipe=False, key="answer", reason=then)
+    end()
+
+
+def tells_environment():
+    seen = {
+        **os.environ,
+        "cwd": os.getcwd(),
+        "leads": [os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid()],
+        "stdin": sys.stdin.read(),
+        "pipes": [SPEC["pipe_read_fd"], SPEC["pipe_write_fd"], JOURNAL.fileno(), *READY],
+        "fds": [int(fd) for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")],
+    }
+    tell("unmeasured", pipe=False, key="environment", reason=json.dumps(seen))
+    end("finished")
+
+
+def chooses():
+    """A loader whose batches are as large as its second argument says; later launches get its key."""
+    tell("unmeasured", pipe=False, key="loader", reason=json.dumps(SPEC["loader"]))
+    tell(
+        "loader_chosen",
+        loader=0,
+        key={"location": "/train.py:7", "ordinal": 1},
+        why="the only one",
+        others=[],
+        configuration=CONFIGURATION,
+        batches_per_epoch=10,
+        dataset_samples=80,
+        batch_samples=8,
+        sample_bytes=1,
+        batch_bytes=int(SPEC["args"][1]),
+        tensors=1,
+        iterable=False,
+        dataset_class="Data",
+        start_method="fork",
+        accelerator=None,
+        device=None,
+        device_name=None,
+        intraop_threads=1,
+    )
+    count()
     end()
 
 
@@ -172,7 +224,7 @@ def closes_pipe():
 def planted():
     fork(hold)
     fork(spin)
-    time.sleep(1.0)
+    os.read(READY[0], 1)
     count(2.0)
     end()
 

@@ -1,0 +1,118 @@
+import pytest
+
+from pindiag.launch.ending import Death, judge
+from pindiag.model import TargetFailed
+
+KILLED = "DataLoader worker (pid 71) is killed by signal: Killed. "
+BUS = "DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that workers are out of shared memory."
+IN_WORKER = (
+    "Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  x\nOSError: no x"
+)
+
+
+def failed(exception: str, message: str) -> TargetFailed:
+    return TargetFailed(
+        launch=1, t_ns=0, exception=exception, message=message, traceback="", step=1, past_natural_end=False
+    )
+
+
+CASES = {
+    "stopped": (
+        {"returncode": 0, "block_done": True},
+        ("ok", "stopped after the schedule", None),
+    ),
+    "stopped, and killed by pindiag": (
+        {"returncode": -9, "block_done": True, "overdue": "it did not end"},
+        ("ok", "stopped after the schedule", "it did not end"),
+    ),
+    "stopped, and the script choked on the stop": (
+        {"returncode": 1, "block_done": True, "failed": failed("ValueError", "swallowed")},
+        ("ok", "stopped after the schedule", None),
+    ),
+    "interrupted": (
+        {"returncode": -9, "interrupted": "interrupted by Ctrl-C"},
+        ("interrupted", "killed by pindiag", "the run was interrupted by Ctrl-C"),
+    ),
+    "overdue": (
+        {"returncode": -9, "overdue": "it made no step"},
+        ("failed", "killed by pindiag", "time-out: it made no step"),
+    ),
+    "ended early": ({"returncode": 0}, ("ok", "exit status 0", None)),
+    "exit status": ({"returncode": 3}, ("failed", "exit status 3", "it ended with exit status 3")),
+    "exception": (
+        {"returncode": 1, "failed": failed("ValueError", "bad\nsecond line")},
+        ("failed", "exit status 1", "ValueError: bad"),
+    ),
+    "exception in a worker": (
+        {"returncode": 1, "failed": failed("OSError", IN_WORKER)},
+        ("failed", "exit status 1", "OSError: no x"),
+    ),
+    "exception without a message": (
+        {"returncode": 1, "failed": failed("AssertionError", "")},
+        ("failed", "exit status 1", "AssertionError:"),
+    ),
+    "no torch": (
+        {"returncode": 2, "no_torch": "there is no torch"},
+        ("failed", "exit status 2", "there is no torch"),
+    ),
+    "killed": (
+        {"returncode": -9},
+        ("failed", "killed by SIGKILL", "the target was killed by SIGKILL, which pindiag did not send"),
+    ),
+    "segmentation fault": (
+        {"returncode": -11, "out_of_memory": "of old"},
+        ("failed", "killed by SIGSEGV", "the target was killed by SIGSEGV, which pindiag did not send"),
+    ),
+    "out of memory": (
+        {"returncode": -9, "out_of_memory": "only 3 MB were left"},
+        ("failed", "killed by SIGKILL", "out of memory: only 3 MB were left"),
+    ),
+    "bus error": (
+        {"returncode": -7, "shm": "0 of 64 MB free"},
+        (
+            "failed",
+            "killed by SIGBUS",
+            "the target died of a bus error, as it does when /dev/shm is full (0 of 64 MB free)",
+        ),
+    ),
+    "worker killed": (
+        {"returncode": 1, "failed": failed("RuntimeError", KILLED)},
+        ("failed", "exit status 1", KILLED.strip()),
+    ),
+    "worker out of memory": (
+        {"returncode": 1, "failed": failed("RuntimeError", KILLED), "out_of_memory": "the kernel killed it"},
+        ("failed", "exit status 1", "out of memory: a worker was killed; the kernel killed it"),
+    ),
+    "bus error of a worker": (
+        {"returncode": 1, "failed": failed("RuntimeError", BUS)},
+        ("failed", "exit status 1", "a worker died of a bus error, as it does when /dev/shm is full"),
+    ),
+    "unpicklable": (
+        {"returncode": 1, "failed": failed("AttributeError", "Can't get local object 'main.<locals>.f'")},
+        (
+            "failed",
+            "exit status 1",
+            "it cannot be pickled for a spawned worker: AttributeError: Can't get local object 'main.<locals>.f'",
+        ),
+    ),
+    "GPU memory": (
+        {"returncode": 1, "failed": failed("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB")},
+        ("failed", "exit status 1", "out of memory: OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"),
+    ),
+    "not reaped": (
+        {"returncode": None},
+        ("failed", "not reaped", "its process could not be ended: it hangs in the kernel"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_judge(case: str) -> None:
+    fields, expected = CASES[case]
+    ending = judge(Death(**fields))
+    assert (ending.status, ending.exit, ending.reason) == expected
+
+
+def test_long_messages_are_cut() -> None:
+    ending = judge(Death(returncode=1, failed=failed("ValueError", "x" * 1000)))
+    assert ending.reason is not None and len(ending.reason) == 300

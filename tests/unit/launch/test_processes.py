@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+
+from pindiag.launch.processes import Pss, Tree
+
+TICK = 100
+
+
+def stat(pid: int, name: str, *, state: str = "S", cpu: tuple[int, int] = (0, 0), pages: int = 0) -> str:
+    fields = ["0"] * 50
+    fields[0], fields[1] = state, "1"
+    fields[7], fields[9] = "11", "12"
+    fields[11], fields[12] = map(str, cpu)
+    fields[19], fields[21] = str(1000 + pid), str(pages)
+    fields[39] = "5"
+    return f"{pid} ({name}) {' '.join(fields)}\n"
+
+
+class Proc:
+    """A process table on disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def add(
+        self,
+        pid: int,
+        name: str,
+        *,
+        children: str = "",
+        threads: dict[int, tuple[str, str]] | None = None,
+        pss_kb: int | None = None,
+        **fields: object,
+    ) -> None:
+        folder = self.root / str(pid)
+        for task, (comm, schedstat) in {pid: (name, "0 0 1"), **(threads or {})}.items():
+            (folder / "task" / str(task)).mkdir(parents=True)
+            (folder / "task" / str(task) / "comm").write_text(comm + "\n")
+            (folder / "task" / str(task) / "schedstat").write_text(schedstat + "\n")
+            (folder / "task" / str(task) / "children").write_text(children if task == pid else "")
+        (folder / "stat").write_text(stat(pid, name, **fields))
+        (folder / "status").write_text("Name: x\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n")
+        (folder / "io").write_text("rchar: 1\nread_bytes: 4096\nwrite_bytes: 1\n")
+        if pss_kb is not None:
+            (folder / "smaps_rollup").write_text(
+                f"00-ff ---p 0 00:00 0 [rollup]\nRss: 9 kB\nPss: {pss_kb} kB\nPss_Shmem: 2 kB\n"
+            )
+
+
+@pytest.fixture
+def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proc:
+    monkeypatch.setattr("os.sysconf", {"SC_CLK_TCK": TICK, "SC_PAGE_SIZE": 4096}.__getitem__)
+    return Proc(tmp_path)
+
+
+def test_tree(proc: Proc) -> None:
+    threads = {11: ("pt_data_pin", "700000000 1500000000 3"), 12: ("python", "1 500000000 3")}
+    proc.add(10, "py) x", children="20 21 ", threads=threads, cpu=(150, 50), pages=3)
+    proc.add(20, "pt_data_worker", state="R")
+    proc.add(21, "python", children="22")
+    proc.add(22, "sh")
+    tree = Tree(10, proc.root)
+    tree.refresh()
+    processes = {process.pid: process for process in tree.read()}
+    assert {pid: process.role for pid, process in processes.items()} == {
+        10: "main",
+        20: "worker",
+        21: "other",
+        22: "other",
+    }
+    main = processes[10]
+    assert (main.cpu_s, main.rss_bytes, main.threads) == (2.0, 3 * 4096, 3)
+    assert (main.voluntary_switches, main.involuntary_switches) == (8, 9)
+    assert (main.minor_faults, main.major_faults, main.read_bytes) == (11, 12, 4096)
+    assert (main.run_delay_s, main.pin_thread_cpu_s, main.block_io_delay_s) == (2.0, 0.7, 0.05)
+    assert (processes[20].state, processes[20].pin_thread_cpu_s) == ("R", None)
+    assert tree.started == {10: 1010, 20: 1020, 21: 1021, 22: 1022}
+
+
+def test_process_that_vanished_is_left_out(proc: Proc) -> None:
+    proc.add(10, "python", children="20 21")
+    proc.add(21, "python", state="Z")
+    tree = Tree(10, proc.root)
+    tree.refresh()
+    assert [process.pid for process in tree.read()] == [10]
+
+
+def test_what_the_kernel_hides_is_none(proc: Proc) -> None:
+    proc.add(10, "python")
+    for name in ("status", "io", "task/10/schedstat"):
+        (proc.root / "10" / name).unlink()
+    (main,) = Tree(10, proc.root).read()
+    assert main.voluntary_switches is main.involuntary_switches is main.read_bytes is main.run_delay_s is None
+
+
+def test_worker_that_gets_its_name_late(proc: Proc) -> None:
+    proc.add(10, "python", children="20")
+    proc.add(20, "python")
+    tree = Tree(10, proc.root)
+    tree.refresh()
+    for _ in range(5):
+        assert [process.role for process in tree.read()] == ["main", "other"]
+    (proc.root / "20/task/20/comm").write_text("pt_data_worker\n")
+    assert [process.role for process in tree.read()] == ["main", "worker"]
+
+
+def test_pss(proc: Proc) -> None:
+    proc.add(10, "python", children="20 21", pss_kb=100)
+    proc.add(20, "pt_data_worker", pss_kb=30)
+    assert Tree(10, proc.root).pss() == Pss(130 * 1024, 30 * 1024, 4 * 1024)
+
+
+def test_pss_that_is_not_there(proc: Proc) -> None:
+    proc.add(10, "python")
+    assert Tree(10, proc.root).pss() == "the kernel does not tell proportional set sizes"

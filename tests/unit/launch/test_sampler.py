@@ -1,0 +1,57 @@
+import os
+from pathlib import Path
+
+from pindiag.launch.processes import Tree
+from pindiag.launch.sampler import MachineReader, Sampler
+from pindiag.model import Sample
+from pindiag.store import read_journal
+
+
+def make(tmp_path: Path, journal: Path, main: int | None = None) -> Sampler:
+    ticks = iter(range(10, 1000, 10))
+    tree = Tree(os.getpid() if main is None else main)
+    return Sampler(3, tree, journal, machine=MachineReader(), period_s=1000, clock_ns=lambda: next(ticks))
+
+
+def read(journal: Path) -> list[Sample]:
+    return [record for _, record in read_journal(journal) if isinstance(record, Sample)]
+
+
+def test_samples_are_in_the_journal_at_once(tmp_path: Path) -> None:
+    journal = tmp_path / "sampler-003.jsonl"
+    sampler = make(tmp_path, journal)
+    sampler.sample()
+    sampler.sample(refresh=False)
+    first, second = read(journal)
+    assert (first.launch, first.t_ns, second.t_ns) == (3, 10, 20)
+    assert first.processes[0].pid == os.getpid()
+    assert first.sampler_cpu_s == 0 < second.sampler_cpu_s
+    sampler.close()
+
+
+def test_the_thread_begins_with_a_sample_and_ends_when_closed(tmp_path: Path) -> None:
+    journal = tmp_path / "sampler-003.jsonl"
+    sampler = make(tmp_path, journal)
+    sampler.start()
+    while not read(journal):
+        pass
+    sampler.close()
+    assert len(read(journal)) == 1
+    sampler.sample()
+    assert len(read(journal)) == 1
+
+
+def test_full_disk_is_noted(tmp_path: Path) -> None:
+    sampler = make(tmp_path, Path("/dev/full"))
+    sampler.sample()
+    sampler.sample()
+    assert isinstance(sampler.error, OSError)
+    sampler.close()
+
+
+def test_memory_of_a_process_that_is_gone(tmp_path: Path) -> None:
+    sampler = make(tmp_path, tmp_path / "s.jsonl", main=4_194_303)
+    memory = sampler.memory(2, "nw0")
+    assert (memory.block, memory.trial, memory.pss_bytes) == (2, "nw0", None)
+    assert memory.reason == "the kernel does not tell proportional set sizes"
+    sampler.close()
