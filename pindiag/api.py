@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Protocol
 from pindiag import __version__
 from pindiag.errors import ExitCode, NoLoader, NoTorch, TargetNotFound, UsageError
 from pindiag.model import (
+    SCHEMA_VERSION,
     AnyRecord,
     Block,
     Drawing,
+    Factor,
     Finding,
     LaunchEnded,
     LaunchOrder,
@@ -31,12 +33,13 @@ from pindiag.model import (
     RunSpec,
     TargetFailed,
     TreatmentApplied,
+    Verdict,
     Window,
 )
 from pindiag.store import RunDirectory, TraceEvent, read_trace
 
 if TYPE_CHECKING:
-    from pindiag.analysis import Analysis
+    from pindiag.model import Analysis
 
 OLDEST_TORCH = (2, 6)
 _PRECHECK = """
@@ -381,11 +384,9 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
 
     spec = directory.read_spec()
     records = directory.records()
-    analysis = analyse(
-        spec, records, directory.worker_batches(), _traces(directory, records), directory.places()
-    )
+    analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
     inputs = rules.Inputs.of(analysis)
-    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory))
+    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), spec.cwd)
     return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
 
 
@@ -406,3 +407,20 @@ def _sources(directory: RunDirectory) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return loaded
+
+
+def _with_fixes(
+    findings: Sequence[Finding], analysis: Analysis, records: Sequence[AnyRecord], sources: Mapping[str, str], root: str
+) -> list[Finding]:
+    from pindiag import fixes
+
+    loader = None if analysis.loader is None else analysis.loader.chosen
+    transfers = sorted({site.location for r in records if isinstance(r, Block) for site in r.transfers})
+    return [
+        fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root) for finding in findings
+    ]
+
+
+def _report(analysis: Analysis, findings: list[Finding], verdict: Verdict, factors: list[Factor]) -> Report:
+    measured = {name: getattr(analysis, name) for name in analysis.__struct_fields__ if name != "drawing"}
+    return Report(schema_version=SCHEMA_VERSION, verdict=verdict, findings=findings, factors=factors, **measured)
