@@ -386,7 +386,7 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     records = directory.records()
     analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
     inputs = rules.Inputs.of(analysis)
-    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), spec.cwd)
+    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), _root(spec))
     return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
 
 
@@ -399,6 +399,12 @@ def _traces(directory: RunDirectory, records: Sequence[AnyRecord]) -> Mapping[st
             except (OSError, ValueError) as error:
                 traces[record.trial] = f"the trace could not be read: {error}"
     return traces
+
+
+def _root(spec: RunSpec) -> str:
+    """The folder that places in the report are relative to: where the command ran, or else where the script lies."""
+    inside = spec.module or spec.target.startswith(spec.cwd.rstrip("/") + "/")
+    return spec.cwd if inside else os.path.dirname(spec.target)
 
 
 def _sources(directory: RunDirectory) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pindiag.errors import ExitCode, PindiagError
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pindiag")
 def group() -> None:
-    """Tells, by experiment, why a PyTorch training script is slow.
+    r"""Tells, by experiment, why a PyTorch training script is slow.
 
     \b
     Start with:  pindiag run train.py --sweep

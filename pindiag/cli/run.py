@@ -11,7 +11,7 @@ _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """Seconds, from "90", "90s", "5m" or "1h"."""
 
     name = "duration"
@@ -26,7 +26,7 @@ class Duration(click.ParamType):
         return float(match[1]) * _UNITS_S[match[2] or "s"]
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """Bytes, from "500M", "1GiB" or "1073741824"."""
 
     name = "size"
@@ -66,12 +66,15 @@ class Size(click.ParamType):
 @click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")
 @click.option("--json", "json_path", metavar="PATH|-", help="Also write report.json there; - is standard output.")
 @click.option(
-    "--fail-on", type=click.Choice(["high", "medium", "low"]), help="Exit with 1 when a cause of this severity is found."
+    "--fail-on",
+    type=click.Choice(["high", "medium", "low"]),
+    help="Exit with 1 when a cause of this severity is found.",
 )
 @click.option("--show-paths", is_flag=True, help="Do not redact home, user and host names and paths.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; print the verdict in one line.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what happens in every launch.")
 def command(
+    *,
     words: tuple[str, ...],
     module: str | None,
     sweep: bool,
@@ -95,7 +98,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Measure TARGET, a Python script that trains with a DataLoader, as it is.
+    r"""Measure TARGET, a Python script that trains with a DataLoader, as it is.
 
     Without --sweep the script's own configuration is measured and explained; with it, other configurations are
     measured in launches of their own, and the report says which to set, where, and what it brought.
