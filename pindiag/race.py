@@ -21,7 +21,10 @@ def race_rates(journal: Journal) -> list[Rate]:
 
 def standings(journal: Journal) -> dict[str, Mean]:
     """Ratio to the baseline of every configuration that ran, paired within rounds."""
-    return {} if journal.baseline_id is None else compare(race_rates(journal), journal.baseline_id)
+    if journal.baseline_id is None:
+        return {}
+    known = [rate for rate in race_rates(journal) if rate.trial in journal.treatments]
+    return compare(known, journal.baseline_id)
 
 
 def floor(journal: Journal) -> tuple[float | None, int]:

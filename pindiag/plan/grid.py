@@ -118,8 +118,10 @@ def _with_accelerator(baseline: Configuration, cpus: int) -> list[Changes]:
         {**pinned, "num_workers": 1},
         {"num_workers": 1},
         {"num_workers": 2},
+        {"num_workers": half, "pin_memory": not baseline.pin_memory},
         {"num_workers": 2, "prefetch_factor": 4},
         {"num_workers": 1, "prefetch_factor": 4},
+        {"num_workers": 0, "pin_memory": not baseline.pin_memory},
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -36,12 +36,11 @@ WORTH_KNOWING = 1.05
 BY_CHANCE = 0.05
 BASELINE_ROUNDS = 3
 """Rounds of two blocks without --sweep: enough for intervals and a noise floor."""
+HANGS_S = 30.0
+"""A failure that took this long is too dear to be tried again."""
 BLOCK_S = 1.5
 SHORT_BLOCK_S = 1.0
 SHORT_BUDGET_S = 120.0
-
-Reckon = Callable[[Treatment], str | None]
-"""A reason why a treatment cannot run here (memory), or None."""
 
 
 @dataclass(frozen=True)
@@ -55,34 +54,29 @@ class Remaining:
     seconds_left: float | None
 
 
-def next_order(spec: RunSpec, records: Sequence[AnyRecord], reckon: Reckon | None = None) -> LaunchOrder | None:
-    """What to launch next, or None when the run is complete, out of budget, or cannot go on.
-
-    Args:
-        spec: what was asked.
-        records: the journal so far.
-        reckon: says why a treatment cannot run on this machine; without it all are tried.
-    """
-    return _Schedule(spec, Journal(records), reckon).next()
+def next_order(spec: RunSpec, records: Sequence[AnyRecord]) -> LaunchOrder | None:
+    """What to launch next, or None when the run is complete, out of budget, or cannot go on."""
+    return _Schedule(spec, Journal(records)).next()
 
 
 def remaining(spec: RunSpec, records: Sequence[AnyRecord]) -> Remaining:
     """How many launches are done and to come, and about how many seconds are left."""
-    return _Schedule(spec, Journal(records), None).remaining()
+    return _Schedule(spec, Journal(records)).remaining()
 
 
-def leading(spec: RunSpec, records: Sequence[AnyRecord]) -> tuple[str, float] | None:  # noqa: ARG001
+def leading(spec: RunSpec, records: Sequence[AnyRecord]) -> tuple[str, float] | None:
     """The fastest configuration so far and its ratio to the baseline; None while nothing is faster."""
+    if not spec.sweep:
+        return None
     ratios = {trial: ratio.value for trial, ratio in standings(Journal(records)).items()}
     best = max(ratios, key=lambda trial: ratios[trial], default=None)
     return None if best is None or ratios[best] <= 1 else (best, ratios[best])
 
 
 class _Schedule:
-    def __init__(self, spec: RunSpec, journal: Journal, reckon: Reckon | None) -> None:
+    def __init__(self, spec: RunSpec, journal: Journal) -> None:
         self.spec = spec
         self.journal = journal
-        self.reckon = reckon
 
     def next(self) -> LaunchOrder | None:
         if not self.journal.launches:
@@ -125,9 +119,9 @@ class _Schedule:
         return failures > (1 if any(launch.measured for launch in runs) else 0)
 
     def _out(self, trial: str) -> bool:
-        """Whether a treatment is given up: killed for memory, or failed twice."""
+        """Whether a treatment is given up: it was killed for memory, hung, or failed twice."""
         failures = self._failures.get(trial, [])
-        return len(failures) > 1 or any(_for_memory(launch) for launch in failures)
+        return len(failures) > 1 or any(_for_memory(launch) or _hung(launch) for launch in failures)
 
     def _trial(self, launch: Launch) -> str:
         return self.journal.trial(DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id)
@@ -225,12 +219,9 @@ class _Schedule:
 
     def _first_members(self) -> tuple[list[Treatment], dict[str, str]]:
         wanted = self._wanted()
-        reasons = {} if self.reckon is None else {made.id: self.reckon(made) for made in wanted}
-        skipped = {name: reason for name, reason in reasons.items() if reason is not None}
-        runnable = [made for made in wanted if made.id not in skipped]
         fitting = max(int(self._left_s(self._race_share) / self._launch_s) - 1, 2)
         late = f"the budget of {self.spec.budget_s:.0f} s left no time for it"
-        return wanted, skipped | {made.id: late for made in runnable[fitting:]}
+        return wanted, {made.id: late for made in wanted[fitting:]}
 
     def _wanted(self) -> list[Treatment]:
         baseline, found = self.journal.baseline, self.journal.chosen
@@ -365,6 +356,10 @@ class _Schedule:
 def _for_memory(launch: Launch) -> bool:
     reason = "" if launch.ended is None else (launch.ended.reason or "").lower()
     return "memory" in reason or "/dev/shm" in reason
+
+
+def _hung(launch: Launch) -> bool:
+    return launch.ended is not None and launch.ended.seconds >= HANGS_S
 
 
 def _changes_one_thing(treatment: Treatment) -> bool:

@@ -394,19 +394,19 @@ class FakeScript:
         return sum((ended[launch] - first[launch]) / SECOND for launch in first)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def script():
     """The class, to be made with what a test needs."""
     return FakeScript
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def spec():
     """Makes a RunSpec."""
     return run_spec
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def loader_arguments():
     """Makes a Configuration."""
     return configuration
