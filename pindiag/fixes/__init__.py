@@ -1,0 +1,119 @@
+"""Edits of the user's source that carry out a fix, shown as a diff and never applied here."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from pindiag.fixes.arguments import Value
+from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
+from pindiag.model import Finding, Fix
+
+__all__ = ["GUARD", "Patch", "complete", "fix_for", "patch_loader", "patch_non_blocking", "unified_diff"]
+
+INSTALLED = ("/site-packages/", "/dist-packages/")
+
+
+def complete(
+    finding: Finding, *, loader: str | None, transfers: Iterable[str], sources: Mapping[str, str], root: str = ""
+) -> Finding:
+    """The finding with each of its fixes as a patch or a snippet; see `fix_for`."""
+    guard = finding.cause == "pin_without_accelerator"
+    done = [
+        fix_for(fix, loader=loader, transfers=transfers, sources=sources, root=root, guard=guard)
+        for fix in finding.fixes
+    ]
+    return msgspec.structs.replace(finding, fixes=done)
+
+
+def fix_for(
+    fix: Fix,
+    *,
+    loader: str | None,
+    transfers: Iterable[str],
+    sources: Mapping[str, str],
+    root: str = "",
+    guard: bool = False,
+) -> Fix:
+    """Carry out a fix's changes in the user's files.
+
+    Args:
+        fix: what to change, from a rule.
+        loader: file:line of the DataLoader call.
+        transfers: file:line of each copy to the device.
+        sources: the files' texts by the same paths.
+        root: folder that the diff's paths are relative to.
+        guard: pin only where there is an accelerator, in place of never.
+
+    Returns:
+        The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
+        already; and with a snippet of what the diff leaves to the user, and why.
+    """
+    changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name != "non_blocking"}
+    if guard:
+        changes["pin_memory"] = GUARD
+    wanted = fix.changes.get("non_blocking")
+    places = list(transfers) if isinstance(wanted, bool) else []
+    patches = _patches(loader, changes, places, bool(wanted), sources)
+    refused = {name: reason for each in patches for name, reason in each.refused.items()}
+    if isinstance(wanted, bool) and not places:
+        refused["non_blocking"] = "no copy to the device was seen in the script"
+    diff = "".join(unified_diff(_relative(each.path, root), each.before, each.after) for each in patches)
+    return msgspec.structs.replace(
+        fix,
+        location=loader if changes else next(iter(places), None),
+        patch=diff or None,
+        snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})}, refused),
+    )
+
+
+def _patches(
+    loader: str | None, changes: Mapping[str, Value], places: list[str], wanted: bool, sources: Mapping[str, str]
+) -> list[Patch]:
+    """One patch a file."""
+    loader_file, loader_line = _split(loader) if loader and changes else ("", None)
+    lines: dict[str, list[int]] = {loader_file: []} if loader_file else {}
+    for place in places:
+        file, line = _split(place)
+        lines.setdefault(file, []).append(line)
+    patches = []
+    for file, at in sorted(lines.items()):
+        own = changes if file == loader_file else {}
+        reason = _untouchable(file, sources)
+        if reason:
+            patches.append(_refusal([*own, *(["non_blocking"] if at else [])], reason))
+            continue
+        patches.append(
+            patch(sources[file], file, loader_line=loader_line, changes=own, transfer_lines=at, non_blocking=wanted)
+        )
+    if changes and not loader_file:
+        patches.append(_refusal(list(changes), "the place of the DataLoader is not known"))
+    return patches
+
+
+def _refusal(names: list[str], reason: str) -> Patch:
+    return Patch("", "", "", dict.fromkeys(names, reason))
+
+
+def _untouchable(file: str, sources: Mapping[str, str]) -> str | None:
+    if any(part in file for part in INSTALLED):
+        return f"{posixpath.basename(file)} belongs to an installed package"
+    return None if file in sources else f"the text of {posixpath.basename(file)} was not kept"
+
+
+def _snippet(changes: Mapping[str, Value], refused: Mapping[str, str]) -> str | None:
+    """What the user has to write by hand, each with the reason why it is not in the diff."""
+    lines = [f"{name}={changes.get(name)}  # not in the patch: {reason}" for name, reason in refused.items()]
+    return "\n".join(lines) or None
+
+
+def _split(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (place, 0)
+
+
+def _relative(path: str, root: str) -> str:
+    inside = root and path.startswith(root.rstrip("/") + "/")
+    return posixpath.relpath(path, root) if inside else path

@@ -1,0 +1,208 @@
+"""Edits of one source file, and their unified diff."""
+# ruff: noqa: N802 - libcst calls visitors by the names of its nodes
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from pindiag.fixes import arguments
+from pindiag.fixes.arguments import Value
+from pindiag.fixes.loader_call import CallEditor, is_loader
+from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
+
+GUARD = "torch.cuda.is_available()"
+"""The value of `pin_memory` that is right with and without an accelerator."""
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A file before and after; both are the same where nothing is to be done, or nothing can be."""
+
+    path: str
+    before: str
+    after: str
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Changes that could not be applied, with the reason."""
+
+    @property
+    def diff(self) -> str:
+        """The unified diff, "" where nothing changes."""
+        return unified_diff(self.path, self.before, self.after)
+
+
+def patch_loader(source: str, path: str, line: int, changes: Mapping[str, Value]) -> Patch:
+    """Change arguments of the `DataLoader(...)` call at a line.
+
+    Values that come from elsewhere (`args.workers`) are left alone and named in `Patch.refused`.
+    """
+    return patch(source, path, loader_line=line, changes=changes)
+
+
+def patch_non_blocking(source: str, path: str, lines: Sequence[int], value: bool) -> Patch:
+    """Set `non_blocking` in the `.to(...)` and `.cuda(...)` calls at these lines."""
+    return patch(source, path, transfer_lines=lines, non_blocking=value)
+
+
+def patch(
+    source: str,
+    path: str,
+    *,
+    loader_line: int | None = None,
+    changes: Mapping[str, Value] | None = None,
+    transfer_lines: Sequence[int] = (),
+    non_blocking: bool = True,
+) -> Patch:
+    """Make all edits of one file at once, so that no line number is shifted by another edit."""
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(source))
+    except (cst.ParserSyntaxError, RecursionError):
+        reason = "the file could not be parsed"
+        names = [*(changes or {}), *(["non_blocking"] if transfer_lines else [])]
+        return Patch(path, source, source, dict.fromkeys(names, reason))
+    facts = _Survey()
+    wrapper.visit(facts)
+    if changes and changes.get("pin_memory") == GUARD and not facts.binds_torch:
+        changes = {**changes, "pin_memory": False}
+    editor = _Editor(facts, loader_line, changes or {}, transfer_lines, non_blocking)
+    after = wrapper.visit(editor).code
+    return Patch(path, source, after, editor.refused)
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    """A diff that `patch -p1` and `git apply` take; "" where nothing changes."""
+    name = path.lstrip("/")
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+    )
+    return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
+
+
+class _Survey(cst.CSTVisitor):
+    """Where calls stand, what names hold dict literals, whether `torch` is a name here."""
+
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[cst.Call, int, int]] = []
+        self.binds_torch = False
+        self.assigned: dict[str, list[cst.BaseExpression]] = {}
+        self.touched: set[str] = set()
+
+    @property
+    def literals(self) -> dict[str, cst.Dict]:
+        """Dict literals assigned once to a name that nothing else changes."""
+        return {
+            name: values[0]
+            for name, values in self.assigned.items()
+            if len(values) == 1 and isinstance(values[0], cst.Dict) and name not in self.touched
+        }
+
+    def visit_Call(self, node: cst.Call) -> None:
+        place = self.get_metadata(PositionProvider, node)
+        self.calls.append((node, place.start.line, place.end.line))
+        if isinstance(node.func, cst.Attribute) and isinstance(node.func.value, cst.Name):
+            self.touched.add(node.func.value.value)
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            self._assign(target.target, node.value)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._assign(node.target, node.value)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._touch(node.target)
+
+    def visit_Param(self, node: cst.Param) -> None:
+        self.touched.add(node.name.value)
+
+    def visit_Import(self, node: cst.Import) -> None:
+        for name in node.names:
+            whole = arguments.code(name.name)
+            self.binds_torch |= (whole == "torch" or whole.startswith("torch.")) and name.asname is None
+
+    def _assign(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
+        if isinstance(target, cst.Name):
+            self.assigned.setdefault(target.value, []).append(value)
+        else:
+            self._touch(target)
+
+    def _touch(self, target: cst.BaseExpression) -> None:
+        if isinstance(target, cst.Subscript):
+            target = target.value
+        if isinstance(target, cst.Name):
+            self.touched.add(target.value)
+
+
+class _Editor(cst.CSTTransformer):
+    """Edits the calls that the survey found at the wanted lines."""
+
+    def __init__(
+        self,
+        survey: _Survey,
+        loader_line: int | None,
+        changes: Mapping[str, Value],
+        transfer_lines: Sequence[int],
+        non_blocking: bool,
+    ) -> None:
+        super().__init__()
+        self.refused: dict[str, str] = {}
+        self.non_blocking = non_blocking
+        self.literals = survey.literals
+        self.call_editor = CallEditor(changes, self.literals)
+        self.loader = _loader_at(survey, loader_line) if changes else None
+        self.transfers = [
+            call for call, start, end in survey.calls if is_transfer(call) and _covers(start, end, transfer_lines)
+        ]
+        self._edit_first()
+        self._refuse_missing(survey, loader_line, changes, transfer_lines)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        if original_node is self.loader:
+            return self.call_editor.edit(updated_node)
+        if any(original_node is each for each in self.transfers):
+            edited, reason = set_non_blocking(updated_node, self.non_blocking)
+            self.refused |= {"non_blocking": reason} if reason else {}
+            return edited
+        return updated_node
+
+    def leave_Dict(self, original_node: cst.Dict, updated_node: cst.Dict) -> cst.Dict:
+        for name, literal in self.literals.items():
+            if literal is original_node:
+                return self.call_editor.edited_literals.get(name, updated_node)
+        return updated_node
+
+    def _edit_first(self) -> None:
+        """Find what the loader's edit does to dict literals, which stand before the call."""
+        if self.loader is not None:
+            self.call_editor.edit(self.loader)
+            self.refused |= self.call_editor.refused
+
+    def _refuse_missing(
+        self, survey: _Survey, line: int | None, changes: Mapping[str, Value], transfer_lines: Sequence[int]
+    ) -> None:
+        if changes and self.loader is None:
+            self.refused |= dict.fromkeys(changes, f"no DataLoader(...) call stands at line {line}")
+        held = [(start, end) for call, start, end in survey.calls if is_transfer(call)]
+        for each in transfer_lines:
+            if not any(start <= each <= end for start, end in held):
+                self.refused["non_blocking"] = f"no .to() or .cuda() call stands at line {each}"
+
+
+def _loader_at(survey: _Survey, line: int | None) -> cst.Call | None:
+    """The innermost call at a line that looks as if it made a loader."""
+    if line is None:
+        return None
+    found = [(end - start, call) for call, start, end in survey.calls if start <= line <= end and is_loader(call)]
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _covers(start: int, end: int, lines: Sequence[int]) -> bool:
+    return any(start <= line <= end for line in lines)

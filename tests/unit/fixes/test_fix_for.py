@@ -1,0 +1,98 @@
+import subprocess
+
+from pindiag.fixes import complete, fix_for
+from pindiag.model import Finding, Fix, Safety
+
+TRAIN = """\
+import torch
+from torch.utils.data import DataLoader
+
+loader = DataLoader(
+    data,
+    batch_size=64,
+    num_workers=4,  # one a core
+)
+for images, labels in loader:
+    images = images.to(device)
+    labels = labels.to(device)
+"""
+SOURCES = {"/home/me/work/train.py": TRAIN}
+
+
+def make_fix(**changes):
+    return Fix(
+        summary="Set it.",
+        changes=changes,
+        location=None,
+        patch=None,
+        snippet=None,
+        effect=None,
+        trade_off=None,
+        safety=Safety(status="not_checked", reason="-"),
+    )
+
+
+def done(fix, transfers=("/home/me/work/train.py:10", "/home/me/work/train.py:11"), **options):
+    options = {"loader": "/home/me/work/train.py:4", "sources": SOURCES, "root": "/home/me/work", **options}
+    return fix_for(fix, transfers=transfers, **options)
+
+
+def test_one_patch_for_loader_and_copies_that_the_patch_tool_takes(tmp_path):
+    fix = done(make_fix(num_workers=0, pin_memory=True, non_blocking=True))
+    assert fix.location == "/home/me/work/train.py:4"
+    assert fix.snippet is None
+    (tmp_path / "train.py").write_text(TRAIN)
+    subprocess.run(["git", "apply", "-"], input=fix.patch, text=True, cwd=tmp_path, check=True)
+    after = (tmp_path / "train.py").read_text()
+    assert "    num_workers=0,  # one a core\n    pin_memory=True,\n)" in after
+    assert after.count(".to(device, non_blocking=True)") == 2
+
+
+def test_copies_in_another_file_are_in_the_same_patch():
+    sources = {**SOURCES, "/home/me/work/lib/step.py": "def step(x):\n    return x.cuda()\n"}
+    fix = done(make_fix(pin_memory=True, non_blocking=True), ["/home/me/work/lib/step.py:2"], sources=sources)
+    assert "+++ b/lib/step.py" in fix.patch
+    assert "+++ b/train.py" in fix.patch
+
+
+def test_what_cannot_be_edited_becomes_a_snippet_with_its_reason():
+    sources = {"/home/me/work/train.py": TRAIN.replace("num_workers=4", "num_workers=args.workers")}
+    fix = done(make_fix(num_workers=0, pin_memory=True), sources=sources)
+    assert "+    pin_memory=True" in fix.patch
+    assert fix.snippet == "num_workers=0  # not in the patch: it comes from `args.workers`; change it there"
+
+
+def test_installed_packages_are_left_alone():
+    fix = done(make_fix(non_blocking=True), ["/usr/lib/python3/site-packages/lightning/move.py:3"])
+    assert fix.patch is None
+    assert "belongs to an installed package" in fix.snippet
+
+
+def test_nothing_known_nothing_patched():
+    fix = done(make_fix(num_workers=0, non_blocking=True), [], loader=None, sources={})
+    assert fix.patch is None
+    assert "the place of the DataLoader is not known" in fix.snippet
+    assert "no copy to the device was seen" in fix.snippet
+
+
+def test_a_file_that_was_not_kept_is_named():
+    fix = done(make_fix(num_workers=0), sources={})
+    assert "the text of train.py was not kept" in fix.snippet
+
+
+def test_without_an_accelerator_pinning_is_guarded_and_not_proposed_again():
+    pinned = TRAIN.replace("batch_size=64", "pin_memory=True")
+    finding = Finding(
+        rule="PD113",
+        cause="pin_without_accelerator",
+        status="confirmed",
+        severity="low",
+        title="-",
+        explanation="-",
+        fixes=[make_fix(pin_memory=False)],
+    )
+    where = {"loader": "/home/me/work/train.py:4", "transfers": [], "root": "/home/me/work"}
+    fix = complete(finding, sources={"/home/me/work/train.py": pinned}, **where).fixes[0]
+    assert "+    pin_memory=torch.cuda.is_available()," in fix.patch
+    mended = pinned.replace("pin_memory=True", "pin_memory=torch.cuda.is_available()")
+    assert complete(finding, sources={"/home/me/work/train.py": mended}, **where).fixes[0].patch is None
