@@ -8,7 +8,7 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 MASK = "<redacted>"
 
@@ -46,7 +46,9 @@ _PATH = re.compile(r"\w+://\S+|(?<![\w.~…<>/\\-])/(?:[^\s/\"'<>:,;()\[\]]+/)+[
 _SYSTEM = ("/usr/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/etc/")
 """Folders that tell nothing about who ran it."""
 _PACKAGES = ("/site-packages/", "/dist-packages/")
-_COMMON_NAMES = frozenset("root user users admin localhost python train torch pindiag cuda gpu data".split())
+_COMMON_NAMES = frozenset(
+    ["root", "user", "users", "admin", "localhost", "python", "train", "torch", "pindiag", "cuda", "gpu", "data"]
+)
 """Names that identify nobody and are words of every report."""
 
 
@@ -108,7 +110,7 @@ class Redactor:
     def _without_places(self, text: str) -> str:
         for folder, pattern, below, alone in self._folders:
             if folder in text:
-                text = pattern.sub(lambda match, below=below, alone=alone: below if match[1] else alone, text)
+                text = pattern.sub(_replacing(below, alone), text)
         text = _FOREIGN_HOME.sub("~", text)
         text = _PATH.sub(_shortened, text)
         for pattern, mask in self._names:
@@ -136,6 +138,10 @@ class Redactor:
             for name, mask in named
             if len(name) > 1 and name.lower() not in _COMMON_NAMES
         ]
+
+
+def _replacing(below: str, alone: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: below if match[1] else alone
 
 
 def secret_values(args: Sequence[str]) -> tuple[str, ...]:

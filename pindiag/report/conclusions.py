@@ -40,7 +40,7 @@ def reached(rows: Sequence[Row]) -> str:
     if chosen is None:
         return "What each configuration reached"
     top = max(rows, key=lambda row: row.trial.samples_per_second.median if row.trial.samples_per_second else 0.0)
-    words = _capital(chosen.label)
+    words = _quoted(chosen)
     return f"{words} trains fastest" if top is chosen else f"{words}: the cheapest within 2 % of the fastest"
 
 
@@ -59,12 +59,13 @@ def sweep(rows: Sequence[Row], floor: NoiseFloor) -> str:
         slower = "" if not below else f"; {_number(len(below))} {'is' if len(below) == 1 else 'are'} slower"
         return f"No configuration is faster than the script as written beyond the noise{slower}"
     if len(above) == len(decided):
-        return f"Every configuration is faster than the script as written, most of all {above[0].label}"
+        return f"Every configuration is faster than the script as written, most of all {_quoted(above[0])}"
     if len(above) <= 2:
         verb = "lies" if len(above) == 1 else "lie"
-        words = " and ".join(row.label for row in above)
+        words = " and ".join(_quoted(row) for row in above)
         return f"Only {words} {verb} wholly above the script as written"
-    return f"{len(above)} of {len(decided)} configurations lie wholly above the script as written, {above[0].label} furthest"
+    furthest = _quoted(above[0])
+    return f"{len(above)} of {len(decided)} configurations lie wholly above the script as written, {furthest} furthest"
 
 
 def stages(steps: Sequence[Steps]) -> str:
@@ -122,7 +123,9 @@ def factors(report: Report) -> str:
     count = sum(bool(factor.measured) and "not measured" not in factor.measured.lower() for factor in report.factors)
     if not report.factors:
         return "No rule of thumb could be held against a measurement"
-    return f"{_capital(_number(count))} of {_number(len(report.factors))} usual rules could be held against a measurement"
+    return (
+        f"{_capital(_number(count))} of {_number(len(report.factors))} usual rules could be held against a measurement"
+    )
 
 
 def verification(verified: Verification) -> str:
@@ -132,7 +135,11 @@ def verification(verified: Verification) -> str:
     if verified.agrees_with_live is False:
         return f"{_capital(pairs)} disagree with the sweep: {gain}"
     borne_out = verified.ci95 is not None and verified.ci95[0] > 1
-    return f"{pairs} that did not choose it bear the gain out: {gain}" if borne_out else f"{pairs} do not settle it: {gain}"
+    return (
+        f"{pairs} that did not choose it bear the gain out: {gain}"
+        if borne_out
+        else f"{pairs} do not settle it: {gain}"
+    )
 
 
 def method(report: Report) -> str:
@@ -140,7 +147,8 @@ def method(report: Report) -> str:
     if not report.blocks:
         return f"No block was counted: {_ending(report)}"
     measured = {block.trial for block in report.blocks}
-    return f"{_number(len(report.blocks), capital=True)} blocks of {_number(len(measured))} treatment{'s' * (len(measured) != 1)}, each in launches of its own"
+    treatments = f"{_number(len(measured))} treatment{'s' * (len(measured) != 1)}"
+    return f"{_capital(_number(len(report.blocks)))} blocks of {treatments}, each in launches of its own"
 
 
 def records(report: Report) -> str:
@@ -154,8 +162,13 @@ def records(report: Report) -> str:
     return f"{counted} of {total} blocks were counted"
 
 
+def _quoted(row: Row) -> str:
+    """A label that holds commas, told apart from the sentence around it."""
+    return f"“{row.label}”"
+
+
 def _ending(report: Report) -> str:
-    return f"the script's exit was \"{report.target.exit}\""
+    return f'the script\'s exit was "{report.target.exit}"'
 
 
 def _ratio(row: Row) -> float:
@@ -172,12 +185,11 @@ def _inside(series: Series, values: Sequence[float | None]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-_NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 
 
-def _number(count: int, *, capital: bool = False) -> str:
-    word = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-    return _capital(word) if capital else word
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else str(count)
 
 
 def _capital(text: str) -> str:

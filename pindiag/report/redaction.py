@@ -13,8 +13,32 @@ from pindiag.redact import Redactor
 REDACTION = "redaction"
 """Key of `environment` that says what was done."""
 _OURS = frozenset(
-    "schema_version primary_cause confidence rule cause status severity unit kind isolation baseline trial trials blocks "
-    "purpose frontier firmness compute_only host_batch loader_only consequence_of ablation tweak machine".split()
+    [
+        "schema_version",
+        "primary_cause",
+        "confidence",
+        "rule",
+        "cause",
+        "status",
+        "severity",
+        "unit",
+        "kind",
+        "isolation",
+        "baseline",
+        "trial",
+        "trials",
+        "blocks",
+        "purpose",
+        "frontier",
+        "firmness",
+        "compute_only",
+        "host_batch",
+        "loader_only",
+        "consequence_of",
+        "ablation",
+        "tweak",
+        "machine",
+    ]
 )
 """Fields whose words are pindiag's own: a user called "measured" must not change them."""
 

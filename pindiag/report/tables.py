@@ -42,64 +42,126 @@ class Table:
     lines: list[Line]
 
 
-_FORMATS: Mapping[str, Callable[[float], str]] = {
-    "samples/s": figures.significant,
-    "× as written": lambda value: figures.ratio(value).removesuffix(" ×"),
-    "Holm p": figures.p_value,
-    **{stage: figures.milliseconds for stage in (*names.STAGES, "rest")},
-    "step, ms": figures.milliseconds,
-    "start-up, s": lambda value: f"{value:.2f}",
-    "epoch": figures.duration,
-    "CPU, %": lambda value: f"{value:.0f}",
-    "GPU busy": figures.share,
-    "memory": figures.byte_size,
+def _stage(name: str) -> Callable[[Row, Steps | None], float | None]:
+    return lambda _, steps: steps.parts.get(name) if steps else None
+
+
+_Getter = Callable[[Row, Steps | None], float | None]
+_Column = tuple[_Getter, Callable[[float], str]]
+
+
+def _of_trial(get: Callable[[Trial], float | None]) -> _Getter:
+    return lambda row, _: get(row.trial)
+
+
+def _two_decimals(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+SPEED: Mapping[str, _Column] = {
+    "samples/s": (
+        _of_trial(lambda trial: trial.samples_per_second.median if trial.samples_per_second else None),
+        figures.significant,
+    ),
+    "× as written": (
+        _of_trial(lambda trial: trial.versus_baseline.ratio if trial.versus_baseline else None),
+        _two_decimals,
+    ),
+    "Holm p": (
+        _of_trial(lambda trial: trial.versus_baseline.p_corrected if trial.versus_baseline else None),
+        figures.p_value,
+    ),
+    **{stage: (_stage(stage), figures.milliseconds) for stage in (*names.STAGES, "rest")},
+    "step, ms": (lambda _, steps: steps.total if steps else None, figures.milliseconds),
 }
-_INTERVAL = "95 % interval"
+COST: Mapping[str, _Column] = {
+    "memory": (lambda row, _: memory_bytes(row), figures.byte_size),
+    "pinned": (_of_trial(lambda trial: trial.memory_bytes.pinned), figures.byte_size),
+    "shared": (_of_trial(lambda trial: trial.memory_bytes.shm), figures.byte_size),
+    "CPU, % of a core": (_of_trial(lambda trial: trial.sampler.cpu_percent if trial.sampler else None), _whole),
+    "main process": (_of_trial(lambda trial: trial.sampler.main_cpu_percent if trial.sampler else None), _whole),
+    "one worker": (_of_trial(lambda trial: trial.sampler.worker_cpu_percent if trial.sampler else None), _whole),
+    "queued for a CPU": (
+        _of_trial(lambda trial: trial.sampler.run_delay_share if trial.sampler else None),
+        figures.share,
+    ),
+    "start-up, s": (_of_trial(lambda trial: trial.startup_s), _two_decimals),
+    "epoch": (_of_trial(lambda trial: trial.epoch_s), figures.duration),
+}
+BESIDE: Mapping[str, _Column] = {
+    "worker: fetch": (
+        _of_trial(lambda trial: trial.worker_ms.fetch if trial.worker_ms else None),
+        figures.milliseconds,
+    ),
+    "collate": (_of_trial(lambda trial: trial.worker_ms.collate if trial.worker_ms else None), figures.milliseconds),
+    "hand-off": (_of_trial(lambda trial: trial.worker_ms.hand_off if trial.worker_ms else None), figures.milliseconds),
+    "pin thread: receive": (
+        _of_trial(lambda trial: trial.pin_thread_ms.receive if trial.pin_thread_ms else None),
+        figures.milliseconds,
+    ),
+    "pin": (_of_trial(lambda trial: trial.pin_thread_ms.pin if trial.pin_thread_ms else None), figures.milliseconds),
+    "GPU: kernels": (_of_trial(lambda trial: trial.gpu.kernel_ms if trial.gpu else None), figures.milliseconds),
+    "copies": (_of_trial(lambda trial: trial.gpu.copy_ms if trial.gpu else None), figures.milliseconds),
+    "copies, GB/s": (_of_trial(lambda trial: trial.gpu.copy_gb_per_s if trial.gpu else None), figures.significant),
+    "copies under kernels": (_of_trial(lambda trial: trial.gpu.overlap_share if trial.gpu else None), figures.share),
+    "GPU busy": (_of_trial(lambda trial: trial.gpu.busy_share if trial.gpu else None), figures.share),
+}
+_RATIO, _INTERVAL = "× as written", "95 % interval"
+_AGAINST_ITSELF = Cell("–")
 
 
-def sweep(rows: Sequence[Row], steps: Mapping[str, Steps]) -> Table:
-    """All configurations with all that was measured of each."""
-    frame = pd.DataFrame([_figures(row, steps.get(row.trial.id)) for row in rows], dtype="float64")
-    frame = frame.dropna(axis="columns", how="all")
-    columns = list(frame.columns)
-    at = columns.index("× as written") + 1 if "× as written" in columns else None
+def trials(rows: Sequence[Row], steps: Mapping[str, Steps], wanted: Mapping[str, _Column]) -> Table | None:
+    """A table of trials with those of the wanted columns in which anything was measured; None where nothing was."""
+    frame = pd.DataFrame(
+        [[get(row, steps.get(row.trial.id)) for get, _ in wanted.values()] for row in rows],
+        columns=list(wanted),
+        dtype="float64",
+    ).dropna(axis="columns", how="all")
+    if frame.empty or not len(frame.columns):
+        return None
     lines = []
     for row, values in zip(rows, frame.itertuples(index=False), strict=True):
-        cells = [_cell(column, value, row) for column, value in zip(columns, values, strict=True)]
-        if at is not None:
-            cells.insert(at, _interval(row))
+        cells = [
+            _cell(row, column, wanted[column][1], value) for column, value in zip(frame.columns, values, strict=True)
+        ]
         lines.append(Line(row=row, cells=cells, failed=_failure(row.trial)))
-    if at is not None:
-        columns.insert(at, _INTERVAL)
-    return Table(columns=columns, lines=lines)
+    return _with_intervals(Table(columns=list(frame.columns), lines=lines))
 
 
-def _figures(row: Row, steps: Steps | None) -> dict[str, float | None]:
-    trial = row.trial
-    parts = steps.parts if steps else {}
-    return {
-        "samples/s": trial.samples_per_second.median if trial.samples_per_second else None,
-        "× as written": trial.versus_baseline.ratio if trial.versus_baseline else None,
-        "Holm p": trial.versus_baseline.p_corrected if trial.versus_baseline else None,
-        **{stage: parts.get(stage) for stage in (*names.STAGES, "rest")},
-        "step, ms": steps.total if steps else None,
-        "start-up, s": trial.startup_s,
-        "epoch": trial.epoch_s,
-        "CPU, %": trial.sampler.cpu_percent if trial.sampler else None,
-        "GPU busy": trial.gpu.busy_share if trial.gpu else None,
-        "memory": memory_bytes(row),
-    }
+def _cell(row: Row, column: str, text: Callable[[float], str], value: float) -> Cell:
+    if row.role == "baseline" and column in (_RATIO, "Holm p"):
+        return Cell("1", 1.0) if column == _RATIO else _AGAINST_ITSELF
+    if pd.isna(value):
+        return Cell("–") if _cannot_exist(row, column) else Cell(None)
+    return Cell(text(value), value)
 
 
-def _cell(column: str, value: float, row: Row) -> Cell:
-    if row.role == "baseline" and column in ("× as written", "Holm p"):
-        return Cell("1", 1.0) if column == "× as written" else Cell("–")
-    return Cell(None) if pd.isna(value) else Cell(_FORMATS[column](value), value)
+def _cannot_exist(row: Row, column: str) -> bool:
+    """No worker without workers, no pin thread without pinning: a dash, not a gap."""
+    configuration = row.trial.configuration
+    if column in ("one worker", "worker: fetch", "collate", "hand-off"):
+        return configuration.num_workers == 0
+    return column in ("pin thread: receive", "pin") and not configuration.pin_memory
+
+
+def _with_intervals(table: Table) -> Table:
+    if _RATIO not in table.columns:
+        return table
+    at = table.columns.index(_RATIO) + 1
+    lines = [
+        dataclasses.replace(line, cells=[*line.cells[:at], _interval(line.row), *line.cells[at:]])
+        for line in table.lines
+    ]
+    return Table(columns=[*table.columns[:at], _INTERVAL, *table.columns[at:]], lines=lines)
 
 
 def _interval(row: Row) -> Cell:
     if row.role == "baseline":
-        return Cell("–")
+        return _AGAINST_ITSELF
     measured = row.trial.versus_baseline
     if measured is None or measured.ci95 is None:
         return Cell(None)

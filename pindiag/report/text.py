@@ -13,11 +13,16 @@ from pindiag.model import Report, Scalar
 LONGEST_BYTES = 4096
 _HEAD_BYTES = 1024
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "␡"}
-_DIRECTIONS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x61C)}
+_DIRECTIONS = {
+    code: f"⟨U+{code:04X}⟩" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x61C)
+}
 _OTHERS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC))}
 _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
-_FIGURE = re.compile(r"(?P<gain>\d[\d\u202f]*\.\d\d ×(?: faster)?)|(?P<rate>\d[\d\u202f]*(?:\.\d+)?)(?= samples/s|[;,.]|$| )")
+_FIGURE = re.compile(
+    r"(?P<gain>\d[\d\u202f]*\.\d\d ×(?: faster)?)|(?P<rate>\d[\d\u202f]*(?:\.\d+)?)(?= samples/s|[;,.]|$| )"
+)
+_ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
 _BLOCKS = re.compile(r"\bblocks? \d+(?:, \d+)*")
 
 
@@ -142,6 +147,7 @@ def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str]]:
     rows = []
     for key, value in values.items():
         unit = "B" if key.endswith("_bytes") else None
-        words = key.removesuffix("_bytes").replace("_", " ")
+        words = _ACRONYM.sub(lambda match: match[0].upper(), key.removesuffix("_bytes").replace("_", " "))
+        words = words.replace("CPUS", "CPUs").replace("GPUS", "GPUs")
         rows.append((words, "none" if value is None else quantity(value, unit)))
     return rows

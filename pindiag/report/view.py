@@ -8,8 +8,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
 from pindiag import figures
 from pindiag.model import Drawing, Finding, Fix, Report, RunSpec, Scalar, Trial
 from pindiag.report import conclusions, names, tables, text
@@ -73,6 +71,8 @@ class View:
     first_chart: Chart | None
     sweep_chart: Chart | None
     sweep_table: tables.Table | None
+    cost_table: tables.Table | None
+    beside_table: tables.Table | None
     steps: list[Steps]
     step_chart: Chart | None
     stage_faces: dict[str, str]
@@ -98,6 +98,14 @@ class View:
         return list(zip(verified.baseline_samples_per_second, verified.recommended_samples_per_second, strict=False))
 
     @property
+    def has_gpu(self) -> bool:
+        """Whether there is an accelerator, or nobody looked."""
+        known = {fact.value for fact in self.report.facts if fact.name == "accelerator_present"}
+        if known:
+            return True in known
+        return self.report.environment.get("accelerator", "") is not None
+
+    @property
     def gaps(self) -> list[tuple[str, str]]:
         """Everything that was not measured, gaps of one reason together."""
         by_reason: dict[str, list[str]] = {}
@@ -119,6 +127,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     finding = names.primary_finding(report)
     fix = main_fix(report)
     spoken = "transfer" if finding is not None and finding.cause in names.TRANSFER_CAUSES else "wait"
+    by_trial = {one.row.trial.id: one for one in steps}
     swept = len(rows) > 1
     machine_chart, holes = _machine_chart(drawing, report)
     return View(
@@ -133,11 +142,13 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         fix=fix,
         patch=_patch(fix),
         next_step=next_step(report, spec),
-        sections=_sections(report, drawing, spec, rows, steps, finding),
+        sections=_sections(report, drawing, rows, steps, finding),
         rows=rows,
         first_chart=_first_chart(measured, steps, spoken),
         sweep_chart=_sweep_chart(rows, report) if swept else None,
-        sweep_table=tables.sweep(rows, {one.row.trial.id: one for one in steps}) if rows else None,
+        sweep_table=tables.trials(rows, by_trial, tables.SPEED),
+        cost_table=tables.trials(measured, by_trial, tables.COST),
+        beside_table=tables.trials(measured, by_trial, tables.BESIDE),
         steps=steps,
         step_chart=_step_chart(steps, spoken) if swept else None,
         stage_faces=_stage_faces(steps, spoken),
@@ -179,7 +190,7 @@ def main_fix(report: Report) -> Fix | None:
     ordered = [one for one in report.findings if one is not finding and one.status in ("confirmed", "suspected")]
     fixes = [fix for one in ([finding] if finding else []) + ordered for fix in one.fixes]
     wanted = [fix for fix in fixes if _leads_to(fix, report)]
-    return (wanted or [fix for fix in fixes if fix.effect is not None] or [None])[0]
+    return next(iter(wanted or [fix for fix in fixes if fix.effect is not None]), None)
 
 
 def _leads_to(fix: Fix, report: Report) -> bool:
@@ -233,10 +244,11 @@ def _head(report: Report, spec: RunSpec) -> list[str]:
 
 
 def marks(report: Report, finding: Finding | None) -> list[Mark]:
-    return [_cause_mark(report, finding), _gain_mark(report), _verification_mark(report)]
+    """How sure: the cause, the gain, its verification."""
+    return [_cause_mark(finding), _gain_mark(report), _verification_mark(report)]
 
 
-def _cause_mark(report: Report, finding: Finding | None) -> Mark:
+def _cause_mark(finding: Finding | None) -> Mark:
     if finding is None:
         return Mark("none", "No cause shown")
     if finding.cause == "script_error":
@@ -271,7 +283,8 @@ def _gain_mark(report: Report) -> Mark:
 def _verification_mark(report: Report) -> Mark:
     verified = report.verification
     if verified is None:
-        return Mark("none", "Not verified", "in fresh pairs")
+        nothing = report.recommendation is None or report.recommendation.trial == report.baseline
+        return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = f"{verified.pairs} fresh pair{'s' * (verified.pairs != 1)}"
     if verified.agrees_with_live is False:
@@ -325,7 +338,11 @@ def configuration_rows(report: Report, labels: Mapping[str, str]) -> list[Row]:
 def _speed(trial: Trial) -> float:
     if trial.versus_baseline is not None:
         return trial.versus_baseline.ratio
-    return trial.samples_per_second.median * 1e-9 if trial.samples_per_second else -1.0
+    return _median(trial) * 1e-9 if trial.samples_per_second else -1.0
+
+
+def _median(trial: Trial) -> float:
+    return trial.samples_per_second.median if trial.samples_per_second else 0.0
 
 
 def _round_ratios(report: Report, trial: Trial) -> tuple[float, ...]:
@@ -359,13 +376,19 @@ def _steps(report: Report, row: Row) -> Steps | None:
 def _first_chart(measured: Sequence[Row], steps: Sequence[Steps], spoken: str) -> Chart | None:
     """The first screen's chart: what each configuration reached, or what the one step consists of."""
     if len(measured) > 1:
+        measured = sorted(measured, key=lambda row: -_median(row.trial))
         shown = list(measured[:FIRST_SCREEN_ROWS])
         kept = [row for row in measured[FIRST_SCREEN_ROWS:] if row.role != "other"]
         shown = shown[: FIRST_SCREEN_ROWS - len(kept)] + kept
         left_out = len(measured) - len(shown)
         more = f" {left_out} slower ones stand in the table." if left_out else ""
         title = conclusions.reached(measured)
-        caption = f"Training, samples/s: median of its blocks; line: 95 % interval.{more}"
+        line = (
+            "; line: 95 % interval"
+            if any(row.trial.samples_per_second.ci95 for row in shown if row.trial.samples_per_second)
+            else ""
+        )
+        caption = f"Training, samples/s: median of its blocks{line}.{more}"
         return Chart(reached.chart(shown, title), title, caption)
     if steps:
         title = conclusions.stages(steps)
@@ -407,7 +430,9 @@ def _machine_chart(drawing: Drawing, report: Report) -> tuple[Chart | None, list
     if not shown:
         return None, missing
     title = conclusions.machine(drawing.series, drawing.series_reason, report)
-    bins = " Lines are drawn from the least and the largest value of each bin." if machine.binned(drawing.series) else ""
+    bins = (
+        " Lines are drawn from the least and the largest value of each bin." if machine.binned(drawing.series) else ""
+    )
     caption = f"Seconds since the run began. Grey bands: counted blocks, whose treatment the records name.{bins}"
     return Chart(machine.chart(drawing.series, shown, title), title, caption), missing
 
@@ -440,7 +465,6 @@ def _frontier_chart(measured: Sequence[Row], report: Report) -> Chart | None:
 def _sections(
     report: Report,
     drawing: Drawing,
-    spec: RunSpec,
     rows: Sequence[Row],
     steps: Sequence[Steps],
     finding: Finding | None,
@@ -448,7 +472,7 @@ def _sections(
     if len(rows) > 1:
         swept = conclusions.sweep(rows, report.noise_floor)
     else:
-        swept = "No other configuration was measured"
+        swept = "No other configuration was measured" if rows else "Nothing was measured"
     found = [
         Section("why", "Why", conclusions.why(report, finding)),
         Section("sweep", "The sweep", swept),
@@ -474,7 +498,11 @@ def _key_words(key: str, report: Report) -> str:
         number = int(match[1])
         return report.trials[number].id + " " if number < len(report.trials) else match[0]
 
-    return re.sub(r"^trials\[(\d+)\]\.", named, key).replace("_", " ") if key.startswith("trials[") else key.replace("_", " ")
+    return (
+        re.sub(r"^trials\[(\d+)\]\.", named, key).replace("_", " ")
+        if key.startswith("trials[")
+        else key.replace("_", " ")
+    )
 
 
 def _paths_shown(report: Report) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from pindiag.model import Trial
@@ -20,7 +19,7 @@ from pindiag.model import Trial
 # matplotlib draws in these stand-in colours; CSS variables take their place, so that dark mode is CSS alone.
 INK, MUTED, LINE, ACCENT, BAR, SOFT, BG = (f"#0{index}0{index}0{index}" for index in range(1, 8))
 _VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", ACCENT: "accent", BAR: "bar", SOFT: "soft", BG: "bg"}
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "pindiag",
     "text.parse_math": False,
@@ -137,6 +136,11 @@ def rows_axes(
     return figure, ax, [-float(index) if left else -index - 0.18 for index in range(len(rows))]
 
 
+def label_width(rows: Sequence[Row]) -> float:
+    """Room for the longest label beside its row, bold and in a wide font."""
+    return 18 + max(len(row.label) * (7.7 if row.role == "chosen" else 7.0) for row in rows)
+
+
 def finish_x(ax: Axes, limits: tuple[float, float], ticks: Sequence[float], texts: Sequence[str]) -> None:
     """Set the x axis of a chart of rows: ticks, texts, hairlines, no frame."""
     ax.set(xlim=limits)
@@ -158,13 +162,13 @@ def nice_ticks(limit: float, count: int = 4) -> list[float]:
         return [0.0]
     rough = limit / count
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.8)
     return [index * step for index in range(int(limit / step + 1e-9) + 1)]
 
 
 def _inline(figure: Figure, slug: str, kind: str, title: str, description: str) -> Markup:
     buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata=_METADATA)
+    figure.savefig(buffer, format="svg", metadata=_METADATA)
     name = f"{slug}-{kind}"
     text = _IDS.sub(rf"\g<1>{name}-", _CLUTTER.sub("", buffer.getvalue()))
     text = re.sub(r'style="([^"]*)"', _attributes, text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pindiag import figures
@@ -43,15 +44,16 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
         shape = "D" if row.role == "baseline" else "o"
         ax.plot([x], [y], shape, color=colour, markersize=8, markeredgecolor=BG, markeredgewidth=1.5)
     reach, top = max(x for x, _, _ in points), max(max(y, _top(row)) for _, y, row in points)
+    lowest = min(y for _, y, _ in points)
     least = min(x for x, _, _ in points)
     margin = max((reach - least) * 0.08, reach * 0.02)
-    ax.set(xlim=(least - margin, reach + margin), ylim=(0, top * 1.1))
+    ax.set(xlim=(least - margin, reach + margin), ylim=(0.75 * lowest, top * 1.05))
     for x, y, row in points:
         if row.role != "other":
             _label(ax, x, y, row, at_right=x < (least + reach) / 2)
     xs = [tick for tick in _svg.nice_ticks(reach + margin, 8 if not narrow else 6) if tick >= least - margin]
     ax.set_xticks(xs, [figures.byte_size(tick) for tick in xs])
-    ys = _svg.nice_ticks(top * 1.1)
+    ys = [tick for tick in _svg.nice_ticks(top * 1.05, 8) if tick >= 0.75 * lowest]
     ax.set_yticks(ys, [figures.significant(tick) for tick in ys])
     ax.set_xlabel("memory: proportional, pinned and shared")
     ax.grid(axis="y")
@@ -64,14 +66,16 @@ def _top(row: Row) -> float:
     return rate.ci95[1] if rate and rate.ci95 else 0.0
 
 
-def _label(ax: _svg.Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
+def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
+    """Above the dot what was chosen, below it what is written."""
+    above = row.role == "chosen"
     ax.annotate(
         "as written" if row.role == "baseline" else row.label,
         (x, y),
-        xytext=(9 if at_right else -9, -9),
+        xytext=(9 if at_right else -9, 9 if above else -9),
         textcoords="offset pixels",
         ha="left" if at_right else "right",
-        va="top",
+        va="bottom" if above else "top",
         color=row.colour if row.role == "chosen" else INK,
         weight=row.weight,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
@@ -61,7 +62,9 @@ def binned(series: Series) -> bool:
 def chart(series: Series, shown: Sequence[Panel], title: str) -> Markup:
     """All panels in one drawing, two in a row where there is room."""
     names = ", ".join(panel.title for panel in shown)
-    return _svg.draw("machine", title, f"Over the run's seconds: {names}.", lambda narrow: _figure(series, shown, narrow))
+    return _svg.draw(
+        "machine", title, f"Over the run's seconds: {names}.", lambda narrow: _figure(series, shown, narrow)
+    )
 
 
 def _measured(values: Sequence[float | None]) -> bool:
@@ -91,7 +94,7 @@ def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool) -> None:
         times, drawn = _drawn(series.t_s, values)
         ax.plot(times, drawn, color=colour, linewidth=1.5, solid_joinstyle="round")
     ax.set(xlim=(0, end or 1.0), ylim=(0, top * 1.12))
-    ticks = _svg.nice_ticks(top * 1.12, 2)
+    ticks = _svg.nice_ticks(top * 1.12, 3)
     ax.set_yticks(ticks, [panel.text(tick) for tick in ticks])
     ax.grid(axis="y")
     seconds = _svg.nice_ticks(end, 4)
@@ -112,7 +115,13 @@ def _titles(ax: Axes, panel: Panel) -> None:
             "■", (0, 1), xycoords="axes fraction", xytext=(at, 6), textcoords="offset pixels", color=colour, size=11
         )
         ax.annotate(
-            name, (0, 1), xycoords="axes fraction", xytext=(at + 13, 6), textcoords="offset pixels", color=MUTED, size=11
+            name,
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(at + 13, 6),
+            textcoords="offset pixels",
+            color=MUTED,
+            size=11,
         )
         at += 34 + 6.6 * len(name)
 
@@ -129,7 +138,7 @@ def _drawn(times: Sequence[float], values: Sequence[float | None]) -> tuple[list
         return list(times), numbers
     at, drawn = [], []
     for start in range(0, len(numbers), size):
-        bin_ = [value for value in numbers[start : start + size] if value == value]
+        bin_ = [value for value in numbers[start : start + size] if not math.isnan(value)]
         at += [times[start]] * 2
         drawn += [min(bin_), max(bin_)] if bin_ else [float("nan")] * 2
     return at, drawn

@@ -11,6 +11,8 @@ from pindiag import figures
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import BAR, Row
 
+_NARROW_ROWS = 6
+
 
 def chart(rows: Sequence[Row], title: str) -> Markup:
     """A bar for each measured configuration, its 95 % interval over the bar's end."""
@@ -22,8 +24,18 @@ def _rate(row: Row) -> float:
     return row.trial.samples_per_second.median if row.trial.samples_per_second else 0.0
 
 
+def _few(rows: Sequence[Row]) -> list[Row]:
+    """What a phone's first screen can hold; the recommended row and the baseline stay."""
+    room = _NARROW_ROWS - sum(row.role != "other" for row in rows)
+    kept = {row.trial.id for row in [row for row in rows if row.role == "other"][:room]}
+    return [row for row in rows if row.role != "other" or row.trial.id in kept]
+
+
 def _figure(rows: Sequence[Row], narrow: bool) -> Figure:
-    width, height, left = (_svg.NARROW_WIDTH, 32, 0) if narrow else (640, max(22.0, min(34.0, 372 / len(rows))), 216)
+    if narrow:
+        rows = _few(rows)
+    height = 32.0 if narrow else max(22.0, min(34.0, 330 / len(rows)))
+    width, left = (_svg.NARROW_WIDTH, 0.0) if narrow else (660, _svg.label_width(rows))
     figure, ax, ys = _svg.rows_axes(rows, width=width, row=height, left=left, right=20)
     reach = 0.0
     for row, y in zip(rows, ys, strict=True):

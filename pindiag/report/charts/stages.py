@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pindiag import figures
@@ -59,7 +60,9 @@ def breakdown(steps: Steps, spoken: str, title: str) -> Markup:
 
 
 def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow: bool) -> Figure:
-    width, height, left = (_svg.NARROW_WIDTH, 36, 0) if narrow else (_svg.WIDE_WIDTH, 29, 222)
+    width, height, left = (
+        (_svg.NARROW_WIDTH, 36, 0) if narrow else (_svg.WIDE_WIDTH, 29, _svg.label_width([one.row for one in steps]))
+    )
     figure, ax, ys = _svg.rows_axes([one.row for one in steps], width=width, row=height, left=left, right=56)
     longest = max(one.total for one in steps) or 1.0
     for one, y in zip(steps, ys, strict=True):
@@ -75,6 +78,7 @@ def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow
                 color=face,
                 edgecolor=BAR if hollow else BG,
                 linewidth=1,
+                zorder=3 if hollow else 2,
             )
             if length > longest * 0.045 and not narrow:
                 middle = start + length / 2
@@ -116,7 +120,7 @@ def _apart(steps: Steps, spoken: str, narrow: bool) -> Figure:
     return figure
 
 
-def _milliseconds_axis(ax: _svg.Axes, longest: float) -> None:
+def _milliseconds_axis(ax: Axes, longest: float) -> None:
     ticks = _svg.nice_ticks(longest)
     texts = [f"{tick:g}" for tick in ticks]
     _svg.finish_x(ax, (0, longest * 1.01), ticks, [*texts[:-1], f"{texts[-1]} ms"])

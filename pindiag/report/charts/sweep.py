@@ -24,13 +24,15 @@ def chart(rows: Sequence[Row], floor: float | None, title: str) -> Markup:
     return _svg.draw(
         "sweep",
         title,
-        f"Ratios of throughput with 95 percent intervals for {len(rows)} configurations; the table below has all values.",
+        f"Ratios of throughput with 95 percent intervals for {len(rows)} configurations; the table has all values.",
         lambda narrow: _figure(rows, floor, narrow),
     )
 
 
 def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
-    width, height, left, right = (_svg.NARROW_WIDTH, 38, 0, 8) if narrow else (_svg.WIDE_WIDTH, 29, 222, 150)
+    width, height, left, right = (
+        (_svg.NARROW_WIDTH, 38, 0, 8) if narrow else (_svg.WIDE_WIDTH, 29, _svg.label_width(rows), 150)
+    )
     figure, ax, ys = _svg.rows_axes(rows, width=width, row=height, left=left, right=right)
     ax.set_xscale("log")
     limits = _limits([row.trial.versus_baseline for row in rows if row.trial.versus_baseline], floor)

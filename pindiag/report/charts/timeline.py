@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from markupsafe import Markup
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pindiag.model import Span
@@ -64,7 +65,9 @@ def _figure(spans: Sequence[Span], lanes: Sequence[str], spoken: str, narrow: bo
             size=11 if narrow else 12,
         )
         for hollow in (False, True):
-            _bars(ax, [one for one in spans if one.lane == lane and (one.name in _IDLE) == hollow], index, start, spoken)
+            _bars(
+                ax, [one for one in spans if one.lane == lane and (one.name in _IDLE) == hollow], index, start, spoken
+            )
     ax.set(ylim=(0.5 - len(lanes), 0.5), yticks=[])
     ticks = _svg.nice_ticks(end - start, 3 if narrow else 6)
     texts = [f"{tick:g}" for tick in ticks]
@@ -72,7 +75,7 @@ def _figure(spans: Sequence[Span], lanes: Sequence[str], spoken: str, narrow: bo
     return figure
 
 
-def _bars(ax: _svg.Axes, spans: Sequence[Span], index: int, start: float, spoken: str) -> None:
+def _bars(ax: Axes, spans: Sequence[Span], index: int, start: float, spoken: str) -> None:
     if not spans:
         return
     ax.broken_barh(
