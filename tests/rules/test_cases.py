@@ -1,0 +1,54 @@
+"""Each rule against its cases: what it says about facts and trials that are spelled out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from pindiag import rules
+from pindiag.model import Ceilings
+
+from .build import inputs, trial
+
+CASES = [
+    pytest.param(path.stem, case, id=f"{path.stem}-{name}")
+    for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+    for name, case in yaml.safe_load(path.read_text()).items()
+]
+
+
+def made(case):
+    given = {name: value for name, value in case.items() if name not in ("expect", "ceiling")}
+    built = inputs(**given)
+    if "ceiling" not in case:
+        return built
+    ablation = msgspec.structs.replace(trial("nw0-pin0", **case["ceiling"]), id="compute_only", kind="ablation")
+    ceilings = Ceilings(compute_only="compute_only", host_batch=[], loader_only=[])
+    return replace(built, trials=[*built.trials, ablation], ceilings=ceilings)
+
+
+@pytest.mark.parametrize(("code", "case"), CASES)
+def test_case(code, case):
+    finding = next(each for each in rules.judge(made(case)) if each.rule == code)
+    expected = case["expect"]
+    assert finding.status == expected["status"], (finding.explanation, finding.reason)
+    if "severity" in expected:
+        assert finding.severity == expected["severity"]
+    if "fix" in expected:
+        assert finding.fixes[0].changes == expected["fix"]
+    if "reason" in expected:
+        assert expected["reason"] in finding.reason
+    assert (finding.experiment is not None) or finding.status not in ("suspected",)
+    assert finding.explanation or finding.reason
+
+
+def test_every_rule_has_passing_and_failing_cases():
+    names = {}
+    for path in (Path(__file__).parent / "cases").glob("*.yaml"):
+        names[path.stem] = {name.partition("_")[0] for name in yaml.safe_load(path.read_text())}
+    assert names.keys() == {each.code for each in rules.catalogue()}
+    for code, kinds in names.items():
+        assert "pass" in kinds, code
+        assert kinds & {"fail", "suspected"}, code

@@ -1,0 +1,237 @@
+"""What rules say together: consequences, the primary cause, and nothing without its experiment."""
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pindiag import rules
+from pindiag.rules import engine
+from pindiag.rules.engine import Rule
+
+from .build import RUN_LEVEL, configuration, inputs
+
+FACTS_OF_THEIR_OWN = {"script_error", "pin_without_accelerator", "compute_bound", "no_difference"}
+ARTICLE = {
+    "baseline": "nw4-pin0-nb1",
+    "facts_": {
+        "accelerator_present": True,
+        "wait_share": 0.5,
+        "transfer_share": 0.46,
+        "transfer_ms": 8.5,
+        "worker_busy_share": 0.5,
+        "worker_fetch_cpu_share": 0.9,
+        "batch_bytes": 38535168,
+        "step_ms": 18.4,
+    },
+    "trials": {
+        "nw4-pin1-nb1": {"ratio": 1.17, "ci": [1.12, 1.22]},
+        "nw8-pin0-nb1": {"ratio": 1.0, "ci": [0.97, 1.03]},
+        "nw0-pin1-nb1": {"ratio": 1.6, "ci": [1.5, 1.7]},
+    },
+    "trial_facts": {"nw4-pin1-nb1": {"transfer_ms": 0.1}, "nw0-pin1-nb1": {"transfer_ms": 0.1}},
+    "recommend": "nw0-pin1-nb1",
+    "verified": (1.54, 1.46, 1.62),
+}
+
+
+def by_cause(findings):
+    return {finding.cause: finding for finding in findings}
+
+
+def test_two_causes_each_by_its_own_experiment_and_the_stronger_first():
+    findings = rules.judge(inputs(**ARTICLE))
+    found = by_cause(findings)
+    assert found["worker_ipc_bound"].status == "confirmed"
+    assert found["pageable_copy"].status == "confirmed"
+    assert found["cpu_bound"].status == "ruled_out"
+    assert found["pin_thread_bound"].status == "not_applicable"
+    assert rules.primary(findings).cause == "worker_ipc_bound"
+    fix = found["worker_ipc_bound"].fixes[0]
+    assert fix.changes == {"num_workers": 0, "pin_memory": True}
+    assert (fix.effect.kind, fix.effect.ratio) == ("verified", 1.54)
+
+
+def test_one_change_confirms_one_cause_and_the_other_hangs_under_it():
+    findings = rules.judge(
+        inputs(
+            baseline="nw4-pin1-nb1",
+            facts_={
+                "accelerator_present": True,
+                "wait_share": 0.8,
+                "pin_busy_share": 0.97,
+                "worker_busy_share": 0.3,
+                "worker_fetch_cpu_share": 0.9,
+            },
+            trials={"nw0-pin1-nb1": {"ratio": 1.4, "ci": [1.3, 1.5]}},
+        )
+    )
+    found = by_cause(findings)
+    assert found["pin_thread_bound"].status == "confirmed"
+    assert found["worker_ipc_bound"].consequence_of == "pin_thread_bound"
+    assert rules.primary(findings).cause == "pin_thread_bound"
+
+
+def test_making_pinned_buffers_owns_the_busy_pin_thread():
+    findings = rules.judge(
+        inputs(
+            baseline="nw4-pin1-nb1",
+            facts_={
+                "accelerator_present": True,
+                "wait_share": 0.8,
+                "pin_busy_share": 0.97,
+                "host_alloc_ms_per_step": 9.0,
+                "step_ms": 20.0,
+            },
+            trials={"nw4-pin0-nb1": {"ratio": 1.4, "ci": [1.3, 1.5]}},
+        )
+    )
+    found = by_cause(findings)
+    assert found["pinned_alloc"].consequence_of is None
+    assert found["pin_thread_bound"].consequence_of == "pinned_alloc"
+
+
+def test_a_verification_that_does_not_bear_the_leader_out_confirms_nothing():
+    findings = rules.judge(inputs(**{**ARTICLE, "verified": (1.02, 0.95, 1.09)}))
+    assert by_cause(findings)["worker_ipc_bound"].status != "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("given_", "cause"),
+    [
+        ({"target": {"status": "failed", "exit": "exit status 1"}, **ARTICLE}, "script_error"),
+        ({"facts_": {"wait_share": 0.01}, "trials": {"nw2-pin0": {"ci": [0.98, 1.02]}}}, "no_difference"),
+        ({"facts_": {"wait_share": 0.01}}, "compute_bound"),
+        ({"facts_": {"wait_share": 0.01, "pin_asked": True, "accelerator_present": False}}, "pin_without_accelerator"),
+        ({"facts_": {"wait_share": 0.5, "wait_cpu_share": 0.9}}, "cpu_bound"),
+        ({"facts_": {"wait_share": 0.5}, "trials": {"nw2-pin0": {"ci": [0.8, 1.2]}}}, "no_difference"),
+    ],
+)
+def test_primary(given_, cause):
+    assert rules.primary(rules.judge(inputs(**given_))).cause == cause
+
+
+def test_a_confirmed_cause_outranks_a_finding_of_fact():
+    findings = rules.judge(
+        inputs(
+            facts_={"wait_share": 0.5, "wait_cpu_share": 0.9, "pin_asked": True, "accelerator_present": False},
+            trials={"nw2-pin0": {"ratio": 1.5, "ci": [1.4, 1.6]}},
+        )
+    )
+    assert rules.primary(findings).cause == "cpu_bound"
+
+
+def test_a_rule_that_breaks_costs_only_itself():
+    def broken(facts, options):
+        raise ZeroDivisionError("by zero")
+
+    rule = Rule(code="PD999", name="broken", title="-", limit="-", options={}, yields_to=(), check=broken)
+    finding, *others = reversed(engine.judge(inputs(), [rule, *rules.catalogue()]))
+    assert (finding.status, finding.reason) == ("error", "The rule failed: ZeroDivisionError: by zero")
+    assert len(others) == len(rules.catalogue())
+
+
+def test_nothing_measured_judges_nothing():
+    findings = rules.judge(rules.Inputs())
+    assert {finding.status for finding in findings} == {"not_applicable", "ruled_out"}
+
+
+# ------------------------------------------------------------------------------------------------- any facts at all
+
+NAMES = (
+    sorted(RUN_LEVEL)
+    + (
+        "samples_per_second step_ms wait_ms transfer_ms wait_share transfer_share synchronise_share wait_cpu_share "
+        "pin_receive_ms pin_pin_ms pin_idle_ms pin_busy_share host_allocations host_alloc_ms_per_step "
+        "pinned_reserved_bytes pinned_reckoned_bytes worker_cpu_share worker_fetch_ms worker_collate_ms "
+        "worker_fetch_cpu_share worker_busy_share target_cpu_share run_delay_share psi_memory_share gpu_busy_share "
+        "nvml_utilization pss_bytes"
+    ).split()
+)
+ANY_NUMBER = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 1, -1, 0.5, 0.99]), st.integers(), st.floats())
+ANY_FACTS = st.dictionaries(st.sampled_from(NAMES), ANY_NUMBER)
+IDS = ["nw0-pin0-nb0", "nw4-pin0-nb0", "nw4-pin1-nb0", "nw4-pin1-nb1", "nw0-pin1-nb1", "nw8-pin1-nb1", "nw4-pin0"]
+ANY_TRIAL = st.fixed_dictionaries(
+    {"ratio": st.floats(), "ci": st.one_of(st.none(), st.tuples(st.floats(), st.floats()))},
+    optional={"rounds": st.integers(0, 8), "status": st.sampled_from(["measured", "failed", "skipped"])},
+)
+
+
+def made(baseline, facts_, trials, per_trial, recommend, floor, status):
+    trials = {name: figures for name, figures in trials.items() if name != baseline}
+    return inputs(
+        baseline=baseline,
+        facts_=facts_,
+        trials=trials,
+        trial_facts=dict.fromkeys(trials, per_trial),
+        recommend=recommend if recommend in trials else None,
+        floor=floor,
+        target={"status": status},
+    )
+
+
+ANY_INPUTS = st.builds(
+    made,
+    st.sampled_from(IDS),
+    ANY_FACTS,
+    st.dictionaries(st.sampled_from(IDS), ANY_TRIAL),
+    ANY_FACTS,
+    st.sampled_from(IDS),
+    st.one_of(st.none(), st.floats()),
+    st.sampled_from(["ok", "failed", "interrupted"]),
+)
+
+
+@settings(max_examples=400)
+@given(ANY_INPUTS)
+def test_any_facts_give_findings_and_a_verdict(given_):
+    findings = rules.judge(given_)
+    assert [f.reason for f in findings if f.status == "error"] == []
+    assert len(findings) == len(rules.catalogue())
+    verdict = rules.verdict(findings, given_)
+    assert verdict.headline
+    assert len(rules.factors(given_)) == 6
+    msgspec.json.encode([findings, verdict])
+
+
+@settings(max_examples=400)
+@given(ANY_INPUTS)
+def test_no_cause_of_slowness_is_confirmed_without_a_trial_that_was_faster(given_):
+    faster = {t.id for t in given_.trials if t.versus_baseline and t.versus_baseline.ci95 and t.id != given_.baseline}
+    faster = {t.id for t in given_.trials if t.id in faster and t.versus_baseline.ci95[0] > 1}
+    changed = [t.configuration for t in given_.trials if t.id in faster]
+    for finding in rules.judge(given_):
+        if finding.status == "confirmed" and finding.cause not in FACTS_OF_THEIR_OWN:
+            effects = [fix.changes for fix in finding.fixes]
+            assert effects
+            assert all(
+                any(all(getattr(c, key) == value for key, value in changes.items()) for c in changed)
+                for changes in effects
+            )
+
+
+@given(ANY_FACTS)
+def test_without_a_sweep_no_cause_of_slowness_is_confirmed(facts_):
+    for name in IDS:
+        for finding in rules.judge(inputs(baseline=name, facts_=facts_)):
+            assert finding.status != "confirmed" or finding.cause in FACTS_OF_THEIR_OWN
+
+
+def test_names_and_places_of_a_script_change_nothing():
+    here = rules.judge(inputs(**ARTICLE))
+    there = rules.judge(inputs(**ARTICLE, loader="/elsewhere/other_name.py:99"))
+    assert here == there
+
+
+def test_sizes_alone_change_nothing_that_is_decided_by_experiment():
+    larger = {**ARTICLE["facts_"], "batch_bytes": 77070336, "sample_bytes": 1204224, "batches_per_epoch": 7}
+    statuses = [
+        {f.cause: (f.status, f.severity) for f in rules.judge(inputs(**{**ARTICLE, "facts_": facts}))}
+        for facts in (ARTICLE["facts_"], larger)
+    ]
+    assert statuses[0] == statuses[1]
+
+
+def test_what_exists_only_with_workers_is_no_difference_of_its_own():
+    assert rules.inputs.difference(configuration("nw4-pin0-pf4-pw"), configuration("nw0-pin0")) == {"num_workers"}
+    assert rules.inputs.difference(configuration("nw4-pin0"), configuration("nw4-pin0-pf4")) == {"prefetch_factor"}
