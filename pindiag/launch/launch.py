@@ -176,6 +176,7 @@ class Launch:
         self._around = around
         self._heard: list[AnyRecord] = []
         self._blocks = 0
+        self._failed_blocks = 0
         self._kills = cgroups.out_of_memory_kills()
         self._tree = Tree(pid)
         chosen = _chosen(records)
@@ -232,6 +233,7 @@ class Launch:
     def _answer(self, block: Block) -> None:
         """The child waits for this at the end of a step: its memory is read while it does."""
         self._blocks += 1
+        self._failed_blocks += block.status == "failed"
         self._around.write(self._sampler.memory(block.block, block.trial))
         last = self._blocks == len(self._order.blocks)
         answer: Answer = "profile" if last and self._order.profile and block.status == "counted" else "stop"
@@ -270,7 +272,7 @@ class Launch:
             returncode=returncode,
             interrupted=self._around.interrupts.reason,
             overdue=overdue,
-            block_done=self._blocks == len(self._order.blocks),
+            block_done=self._blocks - self._failed_blocks == len(self._order.blocks),
             failed=next((record for record in self._heard if isinstance(record, TargetFailed)), None),
             no_torch=next((r.reason for r in self._heard if isinstance(r, Unmeasured) and r.key == "torch"), None),
             out_of_memory=self._out_of_memory(),
