@@ -21,6 +21,9 @@ from pindiag.rules.trade_offs import trade_off
 HIGH = 1.2
 MEDIUM = 1.05
 """Effects that make a confirmed cause `high` and `medium` (DESIGN.md section 2)."""
+SUSPECT = 1.1
+"""A cause whose removal could bring less than this is not suspected without an experiment: the whole of it would
+hardly be told from noise. One that was tried and is not settled stands behind what keeps up."""
 ROUNDS_TO_CLAIM = 6
 """Rounds below which a gain is provisional (DESIGN.md section 6)."""
 OPEN: frozenset[Status] = frozenset({"suspected", "not_settled"})
@@ -98,12 +101,19 @@ class Judged:
     finding: Finding
     rule: Rule
     best: Experiment | None = None
-    bound: float = 1.0
+    bound: float | None = None
 
     @property
     def effect(self) -> float:
-        """What removing the cause gave, or could give."""
-        return self.best.effect if self.best and self.finding.status == "confirmed" else self.bound
+        """What removing the cause gave, or could give; 1 where nobody knows."""
+        if self.best and self.finding.status == "confirmed":
+            return self.best.effect
+        return 1.0 if self.bound is None else self.bound
+
+    @property
+    def slight(self) -> bool:
+        """Whether removing it could bring next to nothing."""
+        return self.bound is not None and self.bound < SUSPECT
 
 
 def rule(
@@ -157,7 +167,7 @@ def primary(findings: Sequence[Finding]) -> Finding | None:
         if _counts(finding):
             return finding
     left = {finding.cause: finding for finding in findings if finding.status not in ("not_applicable", "error")}
-    return left.get("no_difference") or left.get("compute_bound") or next(iter(left.values()), None)
+    return left.get("no_difference") or left.get("compute_bound")
 
 
 def _counts(finding: Finding) -> bool:
@@ -234,7 +244,7 @@ def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
         fixes=_fixes(ruling, best, facts) if status in ("confirmed", *OPEN) else [],
         experiment=ruling.settled_by if status in OPEN else None,
     )
-    return Judged(finding, each, best if faster else None, ruling.bound or 1.0)
+    return Judged(finding, each, best if faster else None, ruling.bound)
 
 
 def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
@@ -242,6 +252,8 @@ def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
     best = _best(ruling.experiments)
     if not ruling.points:
         return "ruled_out", None, "This speaks against it."
+    if best is None and ruling.bound is not None and ruling.bound < SUSPECT:
+        return "ruled_out", None, f"Without it at most {figures.ratio(ruling.bound)}: too little to matter."
     if best is None:
         return "suspected", None, f"No experiment has shown it yet; {ruling.settled_by} would settle it."
     ran = f"With {_differs(best)} it ran {_times(best)}"
@@ -269,9 +281,11 @@ def _differs(best: Experiment) -> str:
 
 
 def _times(best: Experiment) -> str:
-    if best.over.versus_baseline is None or best.effect == best.gain.ratio:
-        return f"at {figures.ratio_with_interval(best.gain.ratio, best.gain.interval)}"
-    return f"at {figures.ratio(best.effect)} of {best.over.id}"
+    """How fast it ran; over the script as written where the experiment started there."""
+    if best.effect != best.gain.ratio:
+        return f"{figures.ratio(best.effect)} as fast as {best.over.id}"
+    shown = "" if best.gain.interval is None else f" ({figures.interval(best.gain.interval)})"
+    return f"{figures.ratio(best.gain.ratio)} as fast as written{shown}"
 
 
 def _as_evidence(best: Experiment, facts: Facts) -> Evidence:
@@ -415,12 +429,12 @@ def _owns(owner: Judged, each: Judged) -> bool:
 def _rank(each: Judged) -> tuple[int, float, str]:
     finding = each.finding
     if finding.consequence_of is not None:
-        place = 6
+        place = 7
     elif finding.status == "confirmed":
         order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 4, "no_difference": 4}
         place = order.get(each.rule.name, 1)
     elif finding.status in OPEN:
-        place = {"compute_bound": 5, "no_difference": 7}.get(each.rule.name, 3)
+        place = {"compute_bound": 5, "no_difference": 8}.get(each.rule.name, 6 if each.slight else 3)
     else:
-        place = {"ruled_out": 8, "not_applicable": 9, "error": 10}[finding.status]
+        place = {"ruled_out": 9, "not_applicable": 10, "error": 11}[finding.status]
     return place, -each.effect, each.rule.code

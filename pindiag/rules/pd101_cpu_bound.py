@@ -13,7 +13,7 @@ from pindiag.rules.supply import more_workers, more_workers_remedy, supply
     "cpu_bound",
     title="Preparing batches on the CPU limits training",
     limit="Preparing batches on the CPU",
-    options={"wait_share": 0.1, "busy_share": 0.5, "cpu_share": 0.5, "full_share": 0.9},
+    options={"wait_share": 0.05, "busy_share": 0.5, "cpu_share": 0.5, "full_share": 0.9},
 )
 def cpu_bound(facts: Facts, options: Options) -> Ruling:
     """The training loop waits because decoding and transforming samples needs more CPU time than the workers have.
@@ -23,8 +23,8 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         `num_workers=0`) compute all the time.
 
     How it is decided:
-        The script as written waits for at least `wait_share` of each step (0.1: below, a free loader would bring
-        less than 1.11 ×), the makers of batches are at work at least `busy_share` of the time (0.5: idle workers
+        The script as written waits for at least `wait_share` of each step (0.05: below, a free loader would bring
+        less than 1.05 ×), the makers of batches are at work at least `busy_share` of the time (0.5: idle workers
         are not what is missing), and at least `cpu_share` of that work is on a CPU or queueing for one (0.5: what
         takes more than half of the time decides). Confirmed when more workers alone were faster. Where all
         processes together already use `full_share` of the CPUs (0.9), more workers have no room: then it stays

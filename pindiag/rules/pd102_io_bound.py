@@ -13,7 +13,7 @@ from pindiag.rules.supply import more_workers, more_workers_remedy, supply
     "io_bound",
     title="Reading the data limits training",
     limit="Reading the data",
-    options={"wait_share": 0.1, "busy_share": 0.5, "cpu_share": 0.5},
+    options={"wait_share": 0.05, "busy_share": 0.5, "cpu_share": 0.5},
 )
 def io_bound(facts: Facts, options: Options) -> Ruling:
     """The training loop waits because samples arrive slowly from a disk, a network, or whatever else is slow to answer.
@@ -22,8 +22,8 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
         Each step waits for its batch, and those who make it wait themselves: they are fetching, but not on a CPU.
 
     How it is decided:
-        The script as written waits for at least `wait_share` of each step (0.1: below, a free loader would bring
-        less than 1.11 ×), the makers of batches are fetching at least `busy_share` of the time (0.5), and less than
+        The script as written waits for at least `wait_share` of each step (0.05: below, a free loader would bring
+        less than 1.05 ×), the makers of batches are fetching at least `busy_share` of the time (0.5), and less than
         `cpu_share` of that (0.5: what takes more than half decides) is on a CPU or queueing for one. Confirmed when
         more workers alone were faster: waits overlap, whatever they are for.
 

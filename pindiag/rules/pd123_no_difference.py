@@ -49,8 +49,8 @@ def no_difference(facts: Facts, _options: Options) -> Statement:
     return Statement(
         status="ruled_out" if faster else "confirmed" if settled else "not_settled",
         explanation=(
-            f"Of {len(gains)} configurations the fastest, {best}, ran at "
-            f"{figures.ratio_with_interval(gains[best].ratio, gains[best].interval)} of the script as written.{room}"
+            f"Beside the script as written {len(gains)} configuration{'' if len(gains) == 1 else 's'} ran; "
+            f"the fastest, {best}, at {figures.ratio_with_interval(gains[best].ratio, gains[best].interval)} of it.{room}"
         ),
         evidence=[
             Evidence(

@@ -23,10 +23,11 @@ def verdict(findings: Sequence[Finding], inputs: Inputs) -> Verdict:
     first = primary(findings)
     facts = Facts(inputs)
     headline, lead = _say(first, findings, facts)
+    nothing_stands_out = None if _rate(facts) is None else "no_difference"
     return Verdict(
         headline=headline,
         lead=lead,
-        primary_cause=first.cause if first else None,
+        primary_cause=first.cause if first else nothing_stands_out,
         confidence="none" if inputs.target.status == "interrupted" else _confidence(first),
     )
 
@@ -46,8 +47,10 @@ def _say(first: Finding | None, findings: Sequence[Finding], facts: Facts) -> Sa
         return _interrupted(facts)
     confirmed = [each for each in findings if each.status == "confirmed" and is_cause(each.cause)]
     confirmed = [each for each in confirmed if each.consequence_of is None]
-    if first is None or _rate(facts) is None:
+    if _rate(facts) is None:
         return "Nothing could be judged: no step of the script was measured.", ""
+    if first is None:
+        return f"The script trains at {_now(facts)}.", "Too little else was measured to judge it."
     unsafe = next((fix for fix in first.fixes if fix.safety.status == "failed" and fix.effect), None)
     if unsafe and unsafe.effect:
         return _unsafe(unsafe, unsafe.effect)
@@ -80,14 +83,14 @@ def _confirmed(first: Finding, facts: Facts) -> Said:
 def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
     one, two = confirmed[:2]
     headline = f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: {_now(facts)}."
-    alone = [
-        f"mending {_small(LIMITS[each.cause])} brings {figures.ratio(each.fixes[-1].effect.ratio)}"
-        for each in confirmed
-        if each.fixes and each.fixes[-1].effect
-    ]
     best = _recommended_fix(facts) or next(iter(_shown(one.fixes)), None)
-    change = _change(best, facts) if best else ""
-    return headline, f"{_capital(', '.join(alone))}. {change}".strip()
+    alone = [
+        f"Mending {_small(LIMITS[each.cause])} alone brings {figures.ratio(fix.effect.ratio)}."
+        for each in confirmed
+        for fix in each.fixes[-1:]
+        if fix.effect and (best is None or fix.changes != best.changes)
+    ]
+    return headline, " ".join([_change(best, facts), *alone] if best else alone)
 
 
 def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
@@ -116,8 +119,14 @@ def _no_difference(first: Finding, facts: Facts) -> Said:
     reached = _reached(facts)
     return (
         "Keep what you have.",
-        f"None of {tried} configurations differs from it beyond the noise{noise}. {reached or first.explanation}",
+        f"{_none_of(tried)} from it beyond the noise{noise}. {reached or first.explanation}",
     )
+
+
+def _none_of(tried: int) -> str:
+    if tried == 1:
+        return "The other configuration that was tried does not differ"
+    return f"None of the {tried} other configurations that were tried differs"
 
 
 def _unsafe(fix: Fix, effect: Effect) -> Said:
