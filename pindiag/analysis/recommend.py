@@ -24,7 +24,7 @@ def noise_floor(journal: Journal) -> NoiseFloor:
     ratio, rounds = race.floor(journal)
     if ratio is None:
         return NoiseFloor(
-            ratio=None, source=f"{rounds} rounds had two baseline blocks; {FEWEST_FOR_INTERVAL} are needed"
+            ratio=None, source=f"rounds with two baseline blocks: {rounds}; {FEWEST_FOR_INTERVAL} are needed"
         )
     return NoiseFloor(ratio=ratio, source=f"baseline against baseline, {rounds} rounds")
 

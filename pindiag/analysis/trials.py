@@ -70,7 +70,9 @@ def _status(
         return "measured", None
     if evidence.failure is not None:
         return "failed", evidence.failure
-    return "skipped", skipped or "the run ended before its turn"
+    over = evidence.run.journal.ended
+    in_order = over is not None and over.status == "ok"
+    return "skipped", skipped or ("the budget left no time for it" if in_order else "the run was cut before its turn")
 
 
 def _left_early(evidence: TrialEvidence, last_round: int) -> str | None:

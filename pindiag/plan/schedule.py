@@ -29,6 +29,8 @@ FEWEST_PAIRS = 4
 MOST_PAIRS = 12
 NARROW_ENOUGH = 0.05
 """Half-width of the verified log ratio at which more pairs add nothing that a reader acts on."""
+FEWEST_TRIED = 5
+"""Configurations beside the baseline that the first round tries, however short the budget, while it lasts."""
 FEWEST_CONTENDERS = 3
 """Rounds give way before fewer configurations than these stay in the race."""
 WORTH_KNOWING = 1.05
@@ -167,10 +169,23 @@ class _Schedule:
     def _race(self) -> LaunchOrder | None:
         if any(launch.purpose == "verify" for launch in self.journal.launches):
             return None
-        trial = next(iter(self._turns_left(self._round)), None) if self._round else None
-        if trial is not None and self._left_s(1.0) >= self._launch_s:
-            return self._round_order(trial, self._round)
-        return None if trial is not None else self._open_round(self._round + 1)
+        turns = self._turns_left(self._round) if self._round else []
+        if turns and self._cuts_first_round(turns):
+            turns = [trial for trial in turns if trial == self.journal.baseline_id]
+        if not turns:
+            return self._open_round(self._round + 1)
+        return self._round_order(turns[0], self._round) if self._left_s(1.0) >= self._launch_s else None
+
+    def _cuts_first_round(self, turns: Sequence[str]) -> bool:
+        """Whether the rest of the first round gives way, launches being dearer than the first one promised."""
+        ran = {self._trial(launch) for launch in self._in_round(1) if launch.measured} - {self.journal.baseline_id}
+        enough = self._round == 1 < self._rounds and len(ran) >= FEWEST_TRIED
+        return enough and self._left_s(1.0) < (len(turns) + self._later_rounds) * self._launch_s
+
+    @property
+    def _later_rounds(self) -> int:
+        """Launches that two more rounds take at least: the baseline twice, and the leader."""
+        return 3 * min(self._rounds - 1, FEWEST_FOR_INTERVAL - 1)
 
     def _members(self, number: int) -> list[str]:
         """Configurations of a round beside the baseline."""
@@ -219,7 +234,8 @@ class _Schedule:
 
     def _first_members(self) -> tuple[list[Treatment], dict[str, str]]:
         wanted = self._wanted()
-        fitting = max(int(self._left_s(self._race_share) / self._launch_s) - 1, 2)
+        launches = int(self._left_s(self._race_share) / self._launch_s)
+        fitting = max(launches - 1 - self._later_rounds, FEWEST_TRIED)
         late = f"the budget of {self.spec.budget_s:.0f} s left no time for it"
         return wanted, {made.id: late for made in wanted[fitting:]}
 
