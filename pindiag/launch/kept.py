@@ -109,7 +109,8 @@ class Snapshot:
     @classmethod
     def take(cls, folders: Iterable[Path], run: RunDirectory, *, limit: int = SNAPSHOT_ENTRIES) -> Snapshot:
         """Look at all files below `folders`; run directories, .git and virtual environments are left out."""
-        tops = tuple(dict.fromkeys(folder.resolve() for folder in folders))
+        found = {folder.resolve() for folder in folders}
+        tops = tuple(sorted(top for top in found if found.isdisjoint(top.parents)))
         entries: dict[str, tuple[int, int, int]] = {}
         for path in _files_below(tops, run.path.resolve()):
             if len(entries) >= limit:
@@ -188,7 +189,7 @@ def settle_unsettled(run: RunDirectory) -> list[FilesSettled]:
     spec = run.read_spec()
     cwd = Path(spec.cwd)
     settled.append(settle_run(run, cwd, cwd if spec.module else Path(spec.target).parent))
-    with (run.journal / "parent.jsonl").open("ab") as journal:
+    with contextlib.suppress(OSError), (run.journal / "parent.jsonl").open("ab") as journal:
         journal.write(b"".join(b"\n" + msgspec.json.encode(record) for record in settled) + b"\n")
     return settled
 

@@ -20,11 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
-
-import torch
-from torch.jit._script import RecursiveScriptModule
 
 from .imports import after_import
 
@@ -51,10 +47,7 @@ def install(run_directory: str, launch: int, keep_cap_bytes: int) -> None:
     if _guard is not None:
         return
     _guard = _Guard(run_directory, launch, keep_cap_bytes)
-    torch.save = torch.serialization.save = _guard.wrapped(torch.save, "torch.save", "f")
-    if hasattr(RecursiveScriptModule, "save"):
-        save = _guard.wrapped(RecursiveScriptModule.save, "torch.save", "f")
-        RecursiveScriptModule.save = save  # type: ignore[method-assign]
+    after_import("torch", _wrap_torch)
     after_import("safetensors", _wrap_safetensors)
     sys.addaudithook(_guard.hook())
 
@@ -64,9 +57,27 @@ def arguments() -> tuple[str, int, int] | None:
     return None if _guard is None else _guard.arguments
 
 
-def _wrap_safetensors(module: ModuleType) -> None:
-    if _guard is not None:
-        module.serialize_file = _guard.wrapped(module.serialize_file, "safetensors", "filename")  # type: ignore[attr-defined]
+def _wrap_torch(torch: Any) -> None:
+    torch.save = torch.serialization.save = _wrapped(torch.save, "torch.save", "f")
+    script_module = torch.jit.RecursiveScriptModule
+    if hasattr(script_module, "save"):  # not where PYTORCH_JIT=0
+        script_module.save = _wrapped(script_module.save, "torch.save", "f")
+
+
+def _wrap_safetensors(safetensors: Any) -> None:
+    safetensors.serialize_file = _wrapped(safetensors.serialize_file, "safetensors", "filename")
+
+
+def _wrapped(write: Callable[..., Any], writer: str, keyword: str) -> Callable[..., Any]:
+    """`write(what, file)`, told to the guard before it runs."""
+
+    @functools.wraps(write)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if _guard is not None:
+            _guard.before_native_write(args[1] if len(args) > 1 else kwargs.get(keyword), writer)
+        return write(*args, **kwargs)
+
+    return guarded
 
 
 class _Guard:
@@ -128,17 +139,10 @@ class _Guard:
         finally:
             self.local.busy = not first
 
-    def wrapped(self, write: Callable[..., Any], writer: str, keyword: str) -> Callable[..., Any]:
-        """`write(what, file)`, told to the guard before it runs."""
-
-        @functools.wraps(write)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            with self.own_calls() as first:
-                if first:
-                    self.on_native_write(args[1] if len(args) > 1 else kwargs.get(keyword), writer)
-            return write(*args, **kwargs)
-
-        return guarded
+    def before_native_write(self, file: Any, writer: str) -> None:
+        with self.own_calls() as first:
+            if first:
+                self.on_native_write(file, writer)
 
     def on_open(self, path: Any, _mode: Any, flags: int) -> None:
         real = _followed(path)

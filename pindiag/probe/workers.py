@@ -6,6 +6,7 @@ main process, adds to counters there. Both run torch's own loops, whose argument
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import mmap
@@ -95,12 +96,12 @@ class WorkerLoop:
         self.rings_directory = rings_directory
         self.launch = launch
         self.close_fds = close_fds
-        self.guard = files.arguments()
+        self.guard: tuple[str, int, int] | None = None
         self.original = _original_loop(module)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the original, which a spawned worker finds in its own torch, and without fds, which it lacks."""
-        return {**self.__dict__, "original": None, "close_fds": ()}
+        """For a spawned worker, which finds the original in its own torch, inherits no fds and has no guard yet."""
+        return {**self.__dict__, "original": None, "close_fds": (), "guard": files.arguments()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -111,7 +112,8 @@ class WorkerLoop:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Be a worker."""
         for fd in self.close_fds:
-            os.close(fd)
+            with contextlib.suppress(OSError):
+                os.close(fd)
         ring = self._ring(inspect.signature(self.original).bind(*args, **kwargs).arguments.get("worker_id", -1))
         if ring is not None:
             _time_fetchers(ring)

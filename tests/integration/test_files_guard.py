@@ -169,6 +169,8 @@ CASES = {
 }
 
 PRELUDE = """
+import sys
+assert "torch" not in sys.modules  # the script may set the environment up before it imports torch itself
 import os, pathlib, shutil, sqlite3, stat, threading, traceback
 import numpy, torch
 root = os.getcwd()
