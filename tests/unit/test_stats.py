@@ -1,4 +1,6 @@
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -117,3 +119,22 @@ def test_noise_floor_is_rarely_passed_by_an_equal_configuration():
         ratio = compare(rates, "base")["other"].value
         passed += abs(math.log(ratio)) > math.log(noise_floor(rates, "base")[0])
     assert passed / 1000 <= 0.08  # 5 % without outliers
+
+
+def _name(block):
+    blocking = f"-nb{int(block['nb'])}" if block["pin"] else ""
+    return f"nw{block['nw']}-pin{int(block['pin'])}{blocking}"
+
+
+def test_a_recorded_sweep_of_an_h200():
+    """Four rounds of the article's scenario: 1.43 × (1.11-1.85), the least p 0.13 after eleven comparisons."""
+    recorded = json.loads((Path(__file__).parents[1] / "data" / "h200" / "live_mlp.json").read_text())["blocks"]
+    rates = [Rate(block["round"], _name(block), block["sps"]) for block in recorded if block["kind"] == "full"]
+    ratios = compare(rates, "nw4-pin0")
+    best = max(ratios, key=lambda trial: ratios[trial].value)
+    assert best == "nw0-pin1-nb1"
+    assert len(ratios) == 11
+    assert ratios[best].value == pytest.approx(1.43, abs=0.005)
+    assert ratios[best].ci95 == pytest.approx((1.11, 1.85), abs=0.005)
+    assert min(ratio.p for ratio in ratios.values()) == pytest.approx(0.13, abs=0.005)
+    assert noise_floor(rates, "nw4-pin0") == (None, 0)

@@ -1,0 +1,49 @@
+from types import SimpleNamespace
+
+import pytest
+
+from pindiag.analysis.stages import Totals
+from pindiag.model import PinThread
+
+
+def block(steps=10, seconds=1.0, missing=None, **fields):
+    usual = {
+        "wait_ms": 500.0,
+        "wait_cpu_ms": 50.0,
+        "transfer_ms": 100.0,
+        "synchronise_ms": 20.0,
+        "optimizer_ms": 80.0,
+        "pin_thread": None,
+    }
+    return SimpleNamespace(steps=steps, seconds=seconds, missing=missing or {}, **(usual | fields))
+
+
+def test_long_blocks_weigh_more():
+    totals = Totals([block(steps=10, seconds=1.0), block(steps=30, seconds=1.0, wait_ms=100.0)])
+    assert totals.step_ms == pytest.approx(50)
+    assert totals.stages().wait == pytest.approx(15)
+
+
+def test_an_unmeasured_stage_is_none_and_its_time_is_the_scripts():
+    totals = Totals([block(missing={"transfer_ms": "no hook"})])
+    assert totals.stages().transfer is None
+    assert totals.missing("transfer_ms") == "no hook"
+    assert totals.stages().script == pytest.approx(100 - 50 - 2 - 8)
+
+
+def test_stages_never_sum_to_more_than_the_step():
+    assert Totals([block(wait_ms=2000.0)]).stages().script == 0.0
+
+
+def test_pin_thread_shares():
+    thread = PinThread(batches=10, receive_ms=100.0, pin_ms=600.0, idle_ms=300.0, in_main_thread=False)
+    totals = Totals([block(pin_thread=thread), block()])
+    assert totals.pin_thread().pin == pytest.approx(60)
+    assert totals.pin_busy_share == pytest.approx(0.7)
+    assert totals.pin_in_main_thread is False
+
+
+def test_without_blocks_nothing_is_known():
+    totals = Totals([])
+    assert (totals.step_ms, totals.stages().script, totals.pin_thread(), totals.pin_busy_share) == (None,) * 4
+    assert totals.missing("wait_ms") == "no block was counted"
