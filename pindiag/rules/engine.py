@@ -173,7 +173,9 @@ def primary(findings: Sequence[Finding]) -> Finding | None:
 def _counts(finding: Finding) -> bool:
     if finding.consequence_of is not None:
         return False
-    return finding.status == "confirmed" or (finding.status in OPEN and finding.cause != "no_difference")
+    if finding.status == "confirmed":
+        return True
+    return finding.status in OPEN and (finding.severity is not None or finding.cause == "compute_bound")
 
 
 def _judge(each: Rule, facts: Facts) -> Judged:
@@ -236,15 +238,24 @@ def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
         evidence += shown
     else:
         against += shown
+    bound = _room(best, ruling.bound) if status == "not_settled" else ruling.bound
     finding = msgspec.structs.replace(
         _finding(each, status, explanation=f"{ruling.explanation} {how}".strip()),
-        severity=_severity(status, best, ruling.bound),
+        severity=_severity(status, best, bound),
         evidence=evidence,
         counter_evidence=against,
-        fixes=_fixes(ruling, best, facts) if status in ("confirmed", *OPEN) else [],
+        fixes=_fixes(ruling, best, facts) if status in ("confirmed", "suspected") else [],
         experiment=ruling.settled_by if status in OPEN else None,
     )
-    return Judged(finding, each, best if faster else None, ruling.bound)
+    return Judged(finding, each, best if faster else None, bound)
+
+
+def _room(best: Experiment | None, bound: float | None) -> float | None:
+    """What removing the cause could give at most, after an experiment that did not settle it."""
+    if best is None:
+        return bound
+    left = best.effect if best.gain.interval is None else best.gain.interval[1]
+    return left if bound is None else min(left, bound)
 
 
 def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
@@ -266,7 +277,7 @@ def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
             return "suspected", best, f"{ran}. {ruling.irremovable}"
         return "ruled_out", best, f"{ran}: no gain of 5 %, so this is not what holds it back."
     if best.gain.interval is None:
-        return "not_settled", best, f"{ran} in {best.gain.rounds} rounds: too few for an interval."
+        return "not_settled", best, f"{ran}: too few rounds for an interval."
     return "not_settled", best, f"{ran}: too wide an interval, or too close to the noise, to tell."
 
 
@@ -306,6 +317,8 @@ def _listed(numbers: Sequence[int]) -> str:
 def _severity(status: Status, best: Experiment | None, bound: float | None) -> Severity | None:
     if status == "confirmed" and best is not None:
         return "high" if best.effect >= HIGH else "medium" if best.effect >= MEDIUM else "low"
+    if status == "not_settled" and bound is not None and bound < SUSPECT:
+        return None
     if status in OPEN:
         return "medium" if bound is not None and bound >= HIGH else "low"
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pindiag import figures
 from pindiag.rules.engine import Options, Ruling, require, rule
 from pindiag.rules.inputs import Facts
-from pindiag.rules.supply import contended_share, fewer_workers
+from pindiag.rules.supply import fewer_workers
 
 
 @rule(
@@ -13,7 +13,7 @@ from pindiag.rules.supply import contended_share, fewer_workers
     "worker_contention",
     title="The workers take CPUs from each other and from training",
     limit="Competition for the CPUs",
-    options={"run_delay_share": 0.15, "full_share": 0.9},
+    options={"run_delay_share": 0.15, "own_share": 0.5, "full_share": 0.9},
 )
 def worker_contention(facts: Facts, options: Options) -> Ruling:
     """There are more workers than the CPUs can run, so that they and the training process wait for each other.
@@ -24,8 +24,9 @@ def worker_contention(facts: Facts, options: Options) -> Ruling:
 
     How it is decided:
         The processes of the target spend at least `run_delay_share` of the CPU time they want queueing for it
-        (0.15: on machines with CPUs to spare it stays below 0.05), or use at least `full_share` of all usable CPUs
-        (0.9). Confirmed when fewer workers alone (at least one) were faster.
+        (0.15: on machines with CPUs to spare it stays below 0.05) while they use at least `own_share` of the usable
+        CPUs themselves (0.5: below, it is other programs that they queue behind); or they use at least `full_share`
+        of them (0.9). Confirmed when fewer workers alone (at least one) were faster.
 
     Example:
         `num_workers=16` in a container that may use 4 CPUs.
@@ -43,14 +44,14 @@ def worker_contention(facts: Facts, options: Options) -> Ruling:
     require(workers > 0, "The script as written has no workers.")
     require(workers > 1, "One worker does not contend with others.")
     delay = facts.number("run_delay_share")
-    used = facts.get("target_cpu_share")
+    used = facts.number("target_cpu_share")
     usable = int(facts.get("usable_cpus") or 0)
     fewer = max(usable - 1, 1)
     return Ruling(
-        points=contended_share(facts) >= options["run_delay_share"] or (used or 0.0) >= options["full_share"],
+        points=(delay >= options["run_delay_share"] and used >= options["own_share"]) or used >= options["full_share"],
         explanation=(
             f"With {workers} workers the processes of the script spend {figures.share(delay)} of the CPU time they "
-            "want queueing for it."
+            f"want queueing for it, and use {figures.share(used)} of the CPUs."
         ),
         evidence=facts.evidence(
             "run_delay_share", "target_cpu_share", "involuntary_switches_per_s", "psi_cpu_share", "usable_cpus"

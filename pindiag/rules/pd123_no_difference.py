@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pindiag import figures
 from pindiag.model import Evidence
 from pindiag.rules.engine import Options, Statement, require, rule
-from pindiag.rules.inputs import Facts
+from pindiag.rules.inputs import Facts, Gain
 
 
 @rule(
@@ -44,14 +46,10 @@ def no_difference(facts: Facts, _options: Options) -> Statement:
     require(bool(gains), "No configuration was measured beside the script as written.")
     faster = [name for name, gain in gains.items() if gain.significant]
     settled = all(gain.excluded for gain in gains.values())
-    best = max(gains, key=lambda name: gains[name].ratio)
     room = "" if faster or settled else " The intervals are too wide to exclude a gain of 5 %."
     return Statement(
         status="ruled_out" if faster else "confirmed" if settled else "not_settled",
-        explanation=(
-            f"Beside the script as written {len(gains)} configuration{'' if len(gains) == 1 else 's'} ran; "
-            f"the fastest, {best}, at {figures.ratio_with_interval(gains[best].ratio, gains[best].interval)} of it.{room}"
-        ),
+        explanation=f"{_fastest(gains)} as written.{room}",
         evidence=[
             Evidence(
                 name=f"{name} over {baseline.id}",
@@ -64,3 +62,11 @@ def no_difference(facts: Facts, _options: Options) -> Statement:
             for name, gain in gains.items()
         ],
     )
+
+
+def _fastest(gains: Mapping[str, Gain]) -> str:
+    best = max(gains, key=lambda name: gains[name].ratio)
+    gain = gains[best]
+    shown = "" if gain.interval is None else f" ({figures.interval(gain.interval)})"
+    among = "The other configuration" if len(gains) == 1 else f"Of the {len(gains)} other configurations the fastest"
+    return f"{among}, {best}, ran {figures.ratio(gain.ratio)}{shown} as fast"

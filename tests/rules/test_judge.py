@@ -235,3 +235,16 @@ def test_sizes_alone_change_nothing_that_is_decided_by_experiment():
 def test_what_exists_only_with_workers_is_no_difference_of_its_own():
     assert rules.inputs.difference(configuration("nw4-pin0-pf4-pw"), configuration("nw0-pin0")) == {"num_workers"}
     assert rules.inputs.difference(configuration("nw4-pin0"), configuration("nw4-pin0-pf4")) == {"prefetch_factor"}
+
+
+def test_an_unsettled_cause_whose_removal_ran_slower_is_not_the_primary_one_and_proposes_nothing():
+    findings = rules.judge(
+        inputs(
+            baseline="nw4-pin0",
+            facts_={"wait_share": 0.44, "worker_busy_share": 0.003, "worker_fetch_cpu_share": 1.0},
+            trials={"nw0-pin0": {"ratio": 0.15, "rounds": 1}},
+        )
+    )
+    assert by_cause(findings)["worker_ipc_bound"].status == "not_settled"
+    assert by_cause(findings)["worker_ipc_bound"].fixes == []
+    assert rules.primary(findings).cause == "no_difference"
