@@ -87,12 +87,13 @@ def _gains(facts: Facts, key: str) -> str:
     """What changing this one argument gave, for each trial that did nothing else."""
     own = facts.configuration
     alone = [trial for trial in facts.measured() if difference(own, trial.configuration) == {key}]
-    told = [
-        text
-        for trial in sorted(alone, key=lambda one: str(getattr(one.configuration, key)))
-        if (text := _gain(facts, trial, key))
-    ]
+    told = [text for trial in sorted(alone, key=lambda one: _size(one, key)) if (text := _gain(facts, trial, key))]
     return f"Over the script as written: {'; '.join(told)}." if told else ""
+
+
+def _size(trial: Trial, key: str) -> int:
+    value = getattr(trial.configuration, key)
+    return value if isinstance(value, int) else 0
 
 
 def _gain(facts: Facts, trial: Trial, key: str) -> str | None:

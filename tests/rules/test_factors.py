@@ -1,0 +1,52 @@
+from pindiag import rules
+
+from .build import inputs
+
+GPU = {
+    "accelerator_present": True,
+    "batch_samples": 64,
+    "batch_bytes": 38535168,
+    "sample_bytes": 602112,
+    "gpu_busy_share": 0.2,
+    "memory_bytes": 128_000_000_000,
+    "pinned_reckoned_bytes": 604_000_000,
+    "usable_cpus": 16,
+}
+
+
+def told(**given):
+    return {factor.name: factor for factor in rules.factors(inputs(**given))}
+
+
+def test_figures_stand_beside_the_rules_of_thumb():
+    factors = told(
+        baseline="nw4-pin0-nb0",
+        facts_=GPU,
+        trials={
+            "nw4-pin1-nb0": {"ratio": 1.1, "ci": [1.05, 1.15]},
+            "nw8-pin0-nb0": {"ratio": 1.0, "ci": [0.95, 1.05]},
+            "nw16-pin0-nb0": {"ratio": 0.9, "ci": [0.85, 0.95]},
+        },
+    )
+    assert list(factors) == ["batch size", "sample size", "GPU use", "memory", "workers", "non_blocking"]
+    assert factors["batch size"].measured.startswith("64 samples, 38.5 MB a batch.")
+    assert "pin_memory=True 1.10 × (1.05–1.15)" in factors["sample size"].measured
+    assert factors["GPU use"].measured.startswith("Kernels run 20 % of the time.")
+    assert factors["memory"].measured == "128 GB in all, 604 MB of it pinned."
+    assert factors["workers"].measured == (
+        "4 as written, 16 usable CPUs. Over the script as written: num_workers=8 1.00 × (0.95–1.05); "
+        "num_workers=16 0.90 × (0.85–0.95)."
+    )
+    assert factors["non_blocking"].measured == "False as written. Its change alone was not tried."
+
+
+def test_what_was_not_measured_says_why():
+    factors = told(facts_={"accelerator_present": True, "gpu_busy_share": None, "nvml_utilization": None})
+    assert factors["GPU use"].value is None
+    assert factors["GPU use"].measured == "not measured (nvml_utilization was not measured: no sampler ran)"
+
+
+def test_without_an_accelerator_it_is_said():
+    factors = told(facts_={"accelerator_present": False})
+    assert factors["GPU use"].measured == "No accelerator here."
+    assert factors["non_blocking"].measured == "No accelerator here, so nothing is copied to one."

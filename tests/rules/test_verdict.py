@@ -1,0 +1,138 @@
+"""The sentence on top, one case a row of the report's design."""
+
+import msgspec
+import pytest
+
+from pindiag import rules
+from pindiag.model import Safety
+
+from .build import inputs
+from .test_judge import ARTICLE
+
+BUSY = {"wait_share": 0.62, "wait_cpu_share": 0.97, "usable_cpus": 8}
+FASTER = {"nw4-pin0": {"ratio": 2.4, "ci": [2.1, 2.7]}}
+CASES = {
+    "confirmed": (
+        {"facts_": BUSY, "trials": FASTER, "recommend": "nw4-pin0", "verified": (2.3, 2.2, 2.4)},
+        "Preparing batches on the CPU is the limit: 1\u202f000 samples/s.",
+        "Set `num_workers=4` at train.py:14: 2.30 × faster (95 % interval 2.20–2.40, verified by 4 pairs of fresh "
+        "launches).",
+        ("cpu_bound", "confirmed"),
+    ),
+    "confirmed, with epoch times, provisional": (
+        {
+            "facts_": BUSY,
+            "trials": FASTER,
+            "recommend": "nw4-pin0",
+            "firmness": "provisional",
+            "rounds": 4,
+            "epochs": {"nw0-pin0": 96.0, "nw4-pin0": 41.0},
+        },
+        "Preparing batches on the CPU is the limit: 1\u202f000 samples/s.",
+        "Set `num_workers=4` at train.py:14: 2.40 × faster (95 % interval 2.10–2.70, an epoch in 41 s instead of "
+        "1.6 min, provisional: 4 rounds; pindiag asks for 6).",
+        ("cpu_bound", "confirmed"),
+    ),
+    "several": (
+        ARTICLE,
+        "The hand-off from the workers and the copy from pageable memory hold training back: 1\u202f000 samples/s.",
+        "Set `num_workers=0, pin_memory=True` at train.py:14: 1.54 × faster (95 % interval 1.46–1.62, verified by 4 "
+        "pairs of fresh launches). Mending the copy from pageable memory alone brings 1.17 ×.",
+        ("worker_ipc_bound", "confirmed"),
+    ),
+    "suspected": (
+        {"facts_": BUSY},
+        "Probably preparing batches on the CPU is the limit; not shown yet.",
+        "The loop waits 62 % of each step for its batch; the training process is at work 100 % of the time, 97 % of it "
+        "on a CPU. No experiment has shown it yet; a run with more workers, or with cheaper transforms, would "
+        "settle it.",
+        ("cpu_bound", "suspected"),
+    ),
+    "suspected cause, measured gain": (
+        {
+            "baseline": "nw2-pin0",
+            "facts_": {"wait_share": 0.5, "worker_busy_share": 0.9, "worker_fetch_cpu_share": 0.9},
+            "trials": {"nw4-pin1": {"ratio": 1.5, "ci": [1.4, 1.6]}},
+            "recommend": "nw4-pin1",
+        },
+        "Set `num_workers=4, pin_memory=True` at train.py:14: 1.50 × faster.",
+        "95 % interval 1.40–1.60, measured. Probably preparing batches on the CPU; not shown yet.",
+        ("cpu_bound", "suspected"),
+    ),
+    "no difference": (
+        {"facts_": {"wait_share": 0.01}, "trials": {"nw2-pin0": {"ci": [0.98, 1.02]}, "nw4-pin0": {"ci": [0.9, 1.0]}}},
+        "Keep what you have.",
+        "None of the 2 other configurations that were tried differs from it beyond the noise (2.0 %). Of the 2 other "
+        "configurations the fastest, nw2-pin0, ran 1.00 × (0.98–1.02) as fast as written.",
+        ("no_difference", "confirmed"),
+    ),
+    "no sweep": (
+        {"facts_": {"wait_share": 0.01}},
+        "The script trains at 1\u202f000 samples/s.",
+        "Waiting for batches and copying them take 1.0 % of each step: without both, 1.01 × at most. `--sweep` tries "
+        "other configurations.",
+        ("compute_bound", "suspected"),
+    ),
+    "nothing settled": (
+        {"facts_": {"wait_share": 0.5}, "trials": {"nw2-pin0": {"ci": [0.8, 1.2]}}},
+        "No configuration is shown to be faster than what you have.",
+        "The other configuration, nw2-pin0, ran 1.00 × (0.80–1.20) as fast as written. The intervals are too wide to "
+        "exclude a gain of 5 %.",
+        ("no_difference", "none"),
+    ),
+    "failed": (
+        {"target": {"status": "failed", "exit": "exit status 1", "error": "Trace\nValueError: no\n", "error_step": 30}},
+        "Your script stopped at step 30: ValueError: no.",
+        "Measured until then: 1\u202f000 samples/s. No verdict on speed.",
+        ("script_error", "confirmed"),
+    ),
+    "interrupted": (
+        {"facts_": BUSY, "trials": FASTER, "target": {"status": "interrupted"}, "rounds": 3},
+        "Interrupted after 3 rounds.",
+        "So far nw4-pin0 leads by 2.40 × (2.10–2.70); not a verdict.",
+        ("cpu_bound", "none"),
+    ),
+    "pinned without accelerator": (
+        {
+            "facts_": {"wait_share": 0.01, "pin_asked": True, "accelerator_present": False},
+            "trials": {"nw2-pin0": {"ci": [0.98, 1.02]}},
+        },
+        "No accelerator here, so pinning does nothing.",
+        "Remove `pin_memory=True` at train.py:14, or guard it. The loader: Keep what you have. The other configuration "
+        "that was tried does not differ from it beyond the noise (2.0 %). The other configuration, nw2-pin0, ran "
+        "1.00 × (0.98–1.02) as fast as written.",
+        ("pin_without_accelerator", "confirmed"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    given, headline, lead, (cause, confidence) = CASES[name]
+    made = inputs(**given)
+    verdict = rules.verdict(rules.judge(made), made)
+    assert verdict.headline == headline
+    assert verdict.lead == lead
+    assert (verdict.primary_cause, verdict.confidence) == (cause, confidence)
+    assert len(verdict.headline.split()) <= 24
+
+
+def test_an_unsafe_change_is_named_and_not_recommended():
+    made = inputs(**CASES["confirmed"][0])
+    first, *others = rules.judge(made)
+    unsafe = Safety(status="failed", reason="Workers would share an open file.")
+    fixes = [msgspec.structs.replace(fix, safety=unsafe) for fix in first.fixes]
+    verdict = rules.verdict([msgspec.structs.replace(first, fixes=fixes), *others], made)
+    assert verdict.headline == "`num_workers=4` was 2.30 × (2.20–2.40) faster and is not recommended."
+    assert verdict.lead == "Workers would share an open file."
+
+
+def test_nothing_measured_names_no_cause():
+    made = rules.Inputs()
+    assert rules.verdict(rules.judge(made), made).primary_cause is None
+
+
+def test_a_long_error_is_cut_to_the_length_of_a_headline():
+    error = "ValueError: " + "word " * 50
+    made = inputs(target={"status": "failed", "exit": "exit status 1", "error": error, "error_step": 3})
+    assert len(rules.verdict(rules.judge(made), made).headline.split()) <= 24
