@@ -339,7 +339,7 @@ for name in sorted(os.listdir(root)):
     if os.fork() == 0:
         os.chdir(os.path.join(root, name))
         left = [int(step)]
-        for call in ("fsync", "rename", "replace", "link", "remove"):
+        for call in ("fsync", "rename", "replace", "link", "remove", "sendfile"):
             setattr(os, call, dying(getattr(os, call), after == "after"))
         torch.save(1, "model.pt")
         open("log", "a").write("more")
@@ -356,7 +356,7 @@ for name in sorted(os.listdir(root)):
 
 def test_killed_at_each_step_of_keeping(tmp_path: Path) -> None:
     guarded = Guarded(tmp_path)
-    steps = 20
+    steps = 25
     for step in range(1, steps + 1):
         for moment in ("before", "after"):
             folder = guarded.work / f"{step:02d}-{moment}"
