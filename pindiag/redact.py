@@ -124,7 +124,12 @@ class Redactor:
         """Longest first, so that a working directory below home becomes relative."""
         found = [(self.cwd.rstrip("/\\"), "", "."), (self.home.rstrip("/\\"), "~/", "~")]
         return [
-            (folder, re.compile(rf"(?<![\w.~…/-]){re.escape(folder)}(?:([/\\])(?=[^\s\"'])|(?![\w.-]))"), below, alone)
+            (
+                folder,
+                re.compile(rf"(?<![\w.~…/-]){re.escape(folder)}(?:([/\\])(?=[^\s\"'])|(?![\w-]|\.\w))"),
+                below,
+                alone,
+            )
             for folder, below, alone in sorted(found, key=lambda one: -len(one[0]))
             if folder
         ]

@@ -7,7 +7,8 @@ import re
 from pindiag import figures
 from pindiag.model import Report, RunSpec
 from pindiag.report import _templates, names
-from pindiag.report.view import Mark, command, configuration_rows, main_fix, marks, next_step, rounds
+from pindiag.report.text import clean
+from pindiag.report.view import Mark, command, configuration_rows, machine_words, main_fix, marks, next_step, rounds
 
 LONGEST = 30
 _MOST_ROWS = 6
@@ -42,7 +43,8 @@ def render_markdown(report: Report, spec: RunSpec) -> str:
 
 def _line(text: str) -> str:
     """One line of a ticket: no line break or fence of the script's can end it."""
-    flat = " ".join(text.split())
+    # str.split() would take the narrow spaces out of figures.
+    flat = re.sub(r"[ \t\r\n\v\f]+", " ", str(clean(text))).strip()
     return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 1]}…"
 
 
@@ -120,8 +122,7 @@ def _value(value: object) -> str:
 def _machine(report: Report, spec: RunSpec) -> str:
     values = report.environment
     parts = [
-        str(values.get("gpu") or values.get("device_name") or "no GPU"),
-        f"{spec.usable_cpus} CPU cores",
+        machine_words(report, spec),
         *(f"{name} {values[key]}" for name, key in (("Python", "python"), ("torch", "torch")) if values.get(key)),
     ]
     run = f"{len(report.blocks)} blocks in {rounds(report)} rounds of `{command(spec)}`"

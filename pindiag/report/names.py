@@ -12,8 +12,8 @@ STAGE_WORDS = {
     "transfer": "transfer (host blocked)",
     "synchronise": "synchronise",
     "optimizer": "optimizer",
-    "script": "script: the rest of the step",
-    "rest": "rest of the step",
+    "script": "the script's own part",
+    "rest": "not told apart",
 }
 TRANSFER_CAUSES = frozenset(("pageable_copy", "missing_non_blocking", "sync_defeats_overlap", "pinned_alloc"))
 """Causes whose stage is the transfer; all others are seen as waiting."""

@@ -59,7 +59,7 @@ def _two_decimals(value: float) -> str:
 
 
 def _whole(value: float) -> str:
-    return f"{value:.0f}"
+    return figures.count(value)
 
 
 SPEED: Mapping[str, _Column] = {

@@ -19,11 +19,9 @@ _DIRECTIONS = {
 _OTHERS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC))}
 _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
-_FIGURE = re.compile(
-    r"(?P<gain>\d[\d\u202f]*\.\d\d ×(?: faster)?)|(?P<rate>\d[\d\u202f]*(?:\.\d+)?)(?= samples/s|[;,.]|$| )"
-)
 _ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
-_BLOCKS = re.compile(r"\bblocks? \d+(?:, \d+)*")
+_FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= samples/s|[;,.]|$| )"
+_BLOCKS = r"\bblocks? \d+(?:, \d+)*"
 
 
 def clean(value: object) -> object:
@@ -52,7 +50,9 @@ class Linker:
         self._known_blocks = {block.id for block in report.blocks}
         self._by_text = dict(self._texts(report))
         ids = sorted(self._trials, key=len, reverse=True)
-        self._ids = re.compile("|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)) if ids else None
+        named = "|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)
+        self._in_sentence = re.compile(f"{named}|{_FIGURE}" if named else _FIGURE)
+        self._in_source = re.compile(f"{_BLOCKS}|{named}" if named else _BLOCKS)
 
     @staticmethod
     def _texts(report: Report) -> list[tuple[str, str]]:
@@ -65,6 +65,8 @@ class Linker:
                 found.append((figures.significant(trial.samples_per_second.median), trial.id))
             if trial.versus_baseline is not None and trial.id != report.baseline:
                 found.append((figures.ratio(trial.versus_baseline.ratio), trial.id))
+        if report.verification is not None and chosen is not None:
+            found.append((figures.ratio(report.verification.ratio), chosen))
         return found
 
     def blocks(self, trial: str) -> str:
@@ -84,21 +86,22 @@ class Linker:
         """A source with its trials and blocks linked."""
         linked, at = Markup(""), 0
         text = str(clean(text))
-        pattern = f"{_BLOCKS.pattern}|{self._ids.pattern}" if self._ids else _BLOCKS.pattern
-        for match in re.finditer(pattern, text):
+        for match in self._in_source.finditer(text):
             linked += escape(text[at : match.start()]) + self._place(match[0])
             at = match.end()
         return linked + escape(text[at:])
 
     def _figures(self, text: str) -> Markup:
         linked, at = Markup(""), 0
-        for match in _FIGURE.finditer(text):
+        for match in self._in_sentence.finditer(text):
             linked += escape(text[at : match.start()]) + self._figure(match)
             at = match.end()
         return linked + escape(text[at:])
 
     def _figure(self, match: re.Match[str]) -> Markup:
         written = match[0]
+        if written in self._trials:
+            return self._place(written)
         trial = self._by_text.get(written.removesuffix(" faster"))
         linked = escape(written) if trial is None else record(written, trial, self.blocks(trial))
         return Markup("<strong>{}</strong>").format(linked) if written.endswith("faster") else linked
@@ -124,6 +127,8 @@ _BY_UNIT = {
     "share": figures.share,
     "×": figures.ratio,
     "ratio": figures.ratio,
+    "B/s": lambda value: f"{figures.byte_size(value)}/s",
+    "1/s": lambda value: f"{figures.significant(value)}/s",
     "s": figures.duration,
     "p": figures.p_value,
     "": figures.significant,
@@ -142,12 +147,12 @@ def quantity(value: Scalar, unit: str | None) -> str:
     return number if unit is None else f"{number} {unit}"
 
 
-def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str]]:
-    """The environment as a table: words for keys, units for bytes."""
+def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str | None, str]]:
+    """The environment as a table: words, value (None: not measured), key."""
     rows = []
     for key, value in values.items():
         unit = "B" if key.endswith("_bytes") else None
         words = _ACRONYM.sub(lambda match: match[0].upper(), key.removesuffix("_bytes").replace("_", " "))
         words = words.replace("CPUS", "CPUs").replace("GPUS", "GPUs")
-        rows.append((words, "none" if value is None else quantity(value, unit)))
+        rows.append((words, None if value is None else quantity(value, unit), key))
     return rows

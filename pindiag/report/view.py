@@ -20,6 +20,8 @@ ASKED_ROUNDS = 6
 """Rounds below which a gain is provisional."""
 FIRST_SCREEN_ROWS = 12
 SHORT_PATCH_LINES = 16
+MOST_NAMED = 3
+"""Trials that a gap names; above it their number is enough, the table shows which."""
 _HUNK = re.compile(r"^@@ ", re.MULTILINE)
 
 
@@ -83,11 +85,13 @@ class View:
     timeline_reason: str
     frontier_chart: Chart | None
     records: list[tables.RecordGroup]
-    environment: list[tuple[str, str]]
+    environment: list[tuple[str, str | None, str]]
     labels: Mapping[str, str]
     holds: list[str]
     lacks: list[str]
     paths_shown: bool
+    has_gpu: bool | None
+    """None: nothing tells."""
 
     @property
     def pairs(self) -> list[tuple[float, float]]:
@@ -98,20 +102,25 @@ class View:
         return list(zip(verified.baseline_samples_per_second, verified.recommended_samples_per_second, strict=False))
 
     @property
-    def has_gpu(self) -> bool:
-        """Whether there is an accelerator, or nobody looked."""
-        known = {fact.value for fact in self.report.facts if fact.name == "accelerator_present"}
-        if known:
-            return True in known
-        return self.report.environment.get("accelerator", "") is not None
+    def why_nothing(self) -> str:
+        """Why no change is recommended."""
+        if not self.rows:
+            return "nothing was measured"
+        if len(self.rows) == 1:
+            return "only the script as written was measured"
+        return "the run was interrupted" if self.report.target.status == "interrupted" else "no gain was shown"
 
     @property
     def gaps(self) -> list[tuple[str, str]]:
-        """Everything that was not measured, gaps of one reason together."""
-        by_reason: dict[str, list[str]] = {}
+        """Everything that was not measured: what it is, and why; gaps of one reason together."""
+        by_reason: dict[str, dict[str, list[str]]] = {}
         for gap in self.report.not_measured:
-            by_reason.setdefault(gap.reason, []).append(_key_words(gap.key, self.report))
-        return [(", ".join(dict.fromkeys(keys)), reason) for reason, keys in by_reason.items()]
+            trial, what = _what_is_missing(gap.key, self.report)
+            by_reason.setdefault(gap.reason, {}).setdefault(what, []).append(trial)
+        return [
+            ("; ".join(_missing_words(what, trials) for what, trials in found.items()), reason)
+            for reason, found in by_reason.items()
+        ]
 
     def reason(self, key: str) -> str:
         """Why a key of report.json is null."""
@@ -135,7 +144,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         target=target_name(spec),
         command=command(spec),
         links=text.Linker(report),
-        title=f"{target_name(spec)}: {report.verdict.headline}",
+        title=f"{target_name(spec)}: {report.verdict.headline.replace('`', '')}",
         head=_head(report, spec),
         marks=marks(report, finding),
         finding=finding,
@@ -164,6 +173,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         holds=_holds(report, fix, drawing),
         lacks=_lacks(report),
         paths_shown=_paths_shown(report),
+        has_gpu=has_gpu(report),
     )
 
 
@@ -224,6 +234,25 @@ def next_step(report: Report, spec: RunSpec) -> tuple[str, str] | None:
     return None
 
 
+def has_gpu(report: Report) -> bool | None:
+    """Whether torch has an accelerator here; None where it was not seen."""
+    known = next((fact.value for fact in report.facts if fact.name == "accelerator_present"), None)
+    return bool(known) if known is not None else (True if gpu_name(report) else None)
+
+
+def gpu_name(report: Report) -> str | None:
+    """The GPU's name."""
+    name = report.environment.get("gpu")
+    return name if isinstance(name, str) else None
+
+
+def machine_words(report: Report, spec: RunSpec) -> str:
+    """GPU and CPU cores in words."""
+    cores = f"{spec.usable_cpus} CPU core{'s' * (spec.usable_cpus != 1)}"
+    gpu = gpu_name(report) or {True: "a GPU", False: "no GPU", None: ""}[has_gpu(report)]
+    return f"{gpu}, {cores}" if gpu else cores
+
+
 def rounds(report: Report) -> int:
     """How many rounds were begun."""
     return max((block.round for block in report.blocks if block.purpose != "verify"), default=0)
@@ -233,14 +262,12 @@ def rounds(report: Report) -> int:
 
 
 def _head(report: Report, spec: RunSpec) -> list[str]:
-    gpu = report.environment.get("gpu") or report.environment.get("device_name")
-    processor = f"{spec.usable_cpus} CPU core{'s' * (spec.usable_cpus != 1)}"
     count = len({block.trial for block in report.blocks})
     amount = (
         f"{count} configuration{'s' * (count != 1)}, {len(report.blocks)} block{'s' * (len(report.blocks) != 1)}, "
         f"{rounds(report)} round{'s' * (rounds(report) != 1)}"
     )
-    return [target_name(spec), f"{gpu}, {processor}" if gpu else f"no GPU, {processor}", amount]
+    return [target_name(spec), machine_words(report, spec), amount]
 
 
 def marks(report: Report, finding: Finding | None) -> list[Mark]:
@@ -491,18 +518,27 @@ def _sections(
     return {section.slug: section for section in found}
 
 
-def _key_words(key: str, report: Report) -> str:
-    """A key of report.json with the trial's id in place of its number."""
+def _what_is_missing(key: str, report: Report) -> tuple[str, str]:
+    """A key of report.json as the trial's id ("" where it is of the run) and words."""
+    found = re.fullmatch(r"(trials|launches)\[(\d+)\]\.(.*)", key)
+    if found is None:
+        return "", _key_words(key)
+    number = int(found[2])
+    if found[1] == "launches":
+        return f"launch {report.launches[number].id if number < len(report.launches) else number}", _key_words(found[3])
+    return report.trials[number].id if number < len(report.trials) else key, _key_words(found[3])
 
-    def named(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return report.trials[number].id + " " if number < len(report.trials) else match[0]
 
-    return (
-        re.sub(r"^trials\[(\d+)\]\.", named, key).replace("_", " ")
-        if key.startswith("trials[")
-        else key.replace("_", " ")
-    )
+def _key_words(key: str) -> str:
+    words = key.replace("trials[*].", "").replace("ci95", "interval").replace("_", " ")
+    return words.replace(".", ": ")
+
+
+def _missing_words(what: str, trials: Sequence[str]) -> str:
+    named = [trial for trial in trials if trial]
+    if not named:
+        return what
+    return f"{what} ({', '.join(named)})" if len(named) <= MOST_NAMED else f"{what} ({len(named)} times)"
 
 
 def _paths_shown(report: Report) -> bool:

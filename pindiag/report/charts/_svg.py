@@ -6,6 +6,7 @@ import dataclasses
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -168,7 +169,10 @@ def nice_ticks(limit: float, count: int = 4) -> list[float]:
 
 def _inline(figure: Figure, slug: str, kind: str, title: str, description: str) -> Markup:
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata=_METADATA)
+    with warnings.catch_warnings():
+        # The browser has other fonts than matplotlib: a glyph that is missing here is no fault.
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure.savefig(buffer, format="svg", metadata=_METADATA)
     name = f"{slug}-{kind}"
     text = _IDS.sub(rf"\g<1>{name}-", _CLUTTER.sub("", buffer.getvalue()))
     text = re.sub(r'style="([^"]*)"', _attributes, text)

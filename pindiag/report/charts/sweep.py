@@ -13,6 +13,7 @@ from pindiag import figures
 from pindiag.model import Ratio
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import BAR, BG, LINE, MUTED, Row
+from pindiag.report.text import clean
 
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 7.5, 10, 15, 20, 30, 50, 100)
 _FINE_TICKS = (0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
@@ -68,7 +69,7 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
         reason = f": {row.trial.reason}" if row.trial.reason else ""
         text = f"{'not run' if status in ('skipped', 'predicted') else status}{reason}"
         length = 44 if narrow else _REASON_LENGTH
-        text = text if len(text) <= length else text[: length - 1] + "…"
+        text = str(clean(text if len(text) <= length else text[: length - 1] + "…"))
         ax.annotate(
             text,
             (0, y),

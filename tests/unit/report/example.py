@@ -339,7 +339,7 @@ ENVIRONMENT: dict[str, m.Scalar] = {
     "python": "3.12.3",
     "torch": "2.11.0+cu130",
     "cuda": "13.0",
-    "accelerator": "cuda",
+    "gpu_driver": "570.86.15",
     "gpu": "NVIDIA H200",
     "logical_cpus": 16,
     "usable_cpus": 16,
@@ -404,6 +404,7 @@ def confirmed() -> m.Report:
         ceilings=m.Ceilings(compute_only=None, host_batch=[], loader_only=[]),
         factors=_factors(),
         facts=[
+            m.Fact(name="accelerator_present", value=True, unit=None, trial=None, source="loader_chosen"),
             m.Fact(name="gpu_busy_share", value=0.22, unit="1", trial=BASELINE, source=f"traces/{BASELINE}.json.gz"),
             m.Fact(name="usable_cpus", value=16, unit=None, trial=None, source="affinity"),
             m.Fact(name="shm_free_bytes", value=None, unit="B", trial=None, source="statvfs", reason="no /dev/shm"),
@@ -601,12 +602,13 @@ def cpu_baseline() -> m.Report:
             )
         ],
         baseline="nw4-pin0",
+        facts=[m.Fact(name="accelerator_present", value=False, unit=None, trial=None, source="loader_chosen")],
         trials=[baseline],
         blocks=[msgspec.structs.replace(b, trial="nw4-pin0") for b in made.blocks if b.trial == BASELINE],
         noise_floor=m.NoiseFloor(ratio=None, source="one baseline block"),
         recommendation=None,
         not_measured=[m.NotMeasured(key="trials[0].gpu", reason="no accelerator")],
-        environment={k: v for k, v in ENVIRONMENT.items() if k not in ("gpu", "cuda")} | {"accelerator": None},
+        environment={k: v for k, v in ENVIRONMENT.items() if k not in ("gpu", "cuda")} | {"gpu": None},
     )
 
 

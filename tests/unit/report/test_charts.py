@@ -1,0 +1,179 @@
+import math
+import re
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from pindiag import model as m
+from pindiag.report import names
+from pindiag.report.charts import _svg, frontier, machine, reached, stages, sweep, timeline
+from pindiag.report.charts._svg import Row
+from pindiag.report.view import configuration_rows
+
+from . import example
+
+
+@pytest.fixture(scope="module")
+def report():
+    return example.confirmed()
+
+
+@pytest.fixture(scope="module")
+def rows(report):
+    return configuration_rows(report, names.labels(report.trials))
+
+
+@pytest.fixture(scope="module")
+def measured(rows):
+    return [row for row in rows if row.trial.samples_per_second]
+
+
+def drawings(svg):
+    """Both drawings, parsed: this fails on anything that is not well-formed."""
+    both = ElementTree.fromstring(f'<all xmlns:xlink="http://www.w3.org/1999/xlink">{svg}</all>')
+    return list(both)
+
+
+def words(svg):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", str(svg))
+
+
+def steps_of(rows):
+    return [stages.Steps(row, {"wait": 8.0, "transfer": 4.0, "script": 2.0}) for row in rows]
+
+
+def charts(report, rows, measured):
+    drawing = example.drawing(report)
+    panels, _ = machine.panels(drawing.series)
+    return {
+        "reached": reached.chart(measured, "T"),
+        "sweep": sweep.chart(rows, 1.06, "T"),
+        "stages": stages.chart(steps_of(measured), "wait", "T"),
+        "breakdown": stages.breakdown(steps_of(measured)[0], "wait", "T"),
+        "machine": machine.chart(drawing.series, panels, "T"),
+        "frontier": frontier.chart(measured, [example.BEST], "T"),
+        "timeline": timeline.chart(drawing.timeline, "wait", "T"),
+    }
+
+
+def test_all_charts_keep_to_the_pages_rules(report, rows, measured):
+    made = charts(report, rows, measured)
+    ids = []
+    for name, svg in made.items():
+        narrow, wide = drawings(svg)
+        assert (narrow.get("class"), wide.get("class")) == ("narrow", "wide")
+        for one in (narrow, wide):
+            assert one[0].text == "T", name
+            assert one[1].text, name
+            inner = [element.get("id") for element in one.iter() if element.get("id")]
+            ids += inner
+            used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', str(svg)))
+            assert used <= set(re.findall(r'id="([^"]+)"', str(svg))), name
+        assert ' style="' not in svg, name
+        assert "var(--ink)" in svg, name
+        assert re.search(r"#0(?P<n>[1-7])0(?P=n)0(?P=n)", str(svg)) is None, name
+    assert len(ids) == len(set(ids))
+
+
+def test_drawing_twice_gives_the_same(report, rows, measured):
+    assert charts(report, rows, measured) == charts(report, rows, measured)
+
+
+def test_a_failed_configuration_keeps_its_row_and_says_why(rows):
+    said = words(sweep.chart(rows, None, "T"))
+    assert "failed: a worker was killed: /dev/shm is full" in said
+    assert said.count("as written = 1") == 2
+
+
+def test_reasons_with_dollars_are_text(rows):
+    broken = msgspec.structs.replace(rows[-1].trial, reason="cost $5 and $6 {x}")
+    said = words(sweep.chart([*rows[:-1], Row(broken, "x", "other")], None, "T"))
+    assert "failed: cost $5 and $6 {x}" in said
+
+
+@pytest.mark.parametrize(
+    ("ratios", "floor"),
+    [([1.0], None), ([0.001, 1000.0], 1.02), ([1.0, 1.0], 1.0), ([0.5, 0.999, 1.001, 3.7], 1.5), ([1e-9], None)],
+)
+def test_sweep_limits_hold_all_points(ratios, floor):
+    made = [m.Ratio(ratio=one, ci95=(one / 1e6, one * 1e6), rounds=6) for one in ratios]
+    low, high = sweep._limits(made, floor)
+    assert low < min([*ratios, 1.0])
+    assert high > max([*ratios, 1.0])
+    ticks = sweep._ticks((low, high))
+    assert 1.0 in ticks
+    assert all(low <= tick <= high for tick in ticks)
+    assert len(ticks) <= 10
+
+
+@pytest.mark.parametrize("limit", [1e-9, 0.3, 1.0, 20.4, 5000.0, 7.3e12])
+def test_nice_ticks_fill_the_axis(limit):
+    ticks = _svg.nice_ticks(limit)
+    assert ticks[0] == 0
+    assert 3 <= len(ticks) <= 7
+    assert limit * 0.6 < ticks[-1] <= limit * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.inf, math.nan])
+def test_nice_ticks_of_nothing(limit):
+    assert _svg.nice_ticks(limit) == [0.0]
+
+
+def test_phones_keep_the_recommended_row_and_the_baseline(measured):
+    kept = reached._few(measured)
+    assert len(kept) == 6
+    assert {"chosen", "baseline"} <= {row.role for row in kept}
+
+
+def test_long_series_are_binned_and_gaps_stay():
+    count = 30_000
+    series = m.Series(
+        t_s=[float(index) for index in range(count)],
+        main_cpu_percent=[None if 10_000 <= index < 20_000 else float(index % 100) for index in range(count)],
+        **{
+            name: [None] * count
+            for name in (
+                "workers_cpu_percent",
+                "rss_bytes",
+                "memory_available_bytes",
+                "gpu_utilization",
+                "psi_cpu_share",
+                "psi_io_share",
+                "psi_memory_share",
+            )
+        },
+        bands=[],
+    )
+    panels, missing = machine.panels(series)
+    assert [panel.title for panel in panels] == ["CPU (100 % is one core)"]
+    assert len(missing) == 3
+    assert machine.binned(series)
+    times, values = machine._drawn(series.t_s, series.main_cpu_percent)
+    assert len(times) == len(values) <= machine.MOST_POINTS
+    seen = [value for value in values if not math.isnan(value)]
+    assert (min(seen), max(seen)) == (0.0, 99.0)
+    assert any(math.isnan(value) for value in values)
+    drawings(machine.chart(series, panels, "T"))
+
+
+def test_a_series_of_zeros_is_drawn():
+    series = example.drawing(example.confirmed()).series
+    flat = msgspec.structs.replace(series, gpu_utilization=[0.0] * len(series.t_s), bands=[])
+    panels, _ = machine.panels(flat)
+    drawings(machine.chart(flat, panels, "T"))
+
+
+def test_many_workers_leave_room_for_the_other_lanes():
+    spans = [m.Span(lane=f"worker {n}", name="fetch", start_ms=0, end_ms=5) for n in range(40)]
+    spans.append(m.Span(lane="kernels", name="gemm", start_ms=1, end_ms=2))
+    lanes = timeline._lanes(spans)
+    assert len(lanes) == 12
+    assert lanes[0] == "worker 0"
+    assert lanes[2] == "worker 2"
+    assert lanes[-1] == "kernels"
+
+
+def test_one_memory_size_is_drawn(measured):
+    same = [row for row in measured if row.trial.id == example.BEST] * 2
+    drawings(frontier.chart(same, [example.BEST], "T"))

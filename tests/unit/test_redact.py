@@ -1,0 +1,116 @@
+import dataclasses
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pindiag.redact import MASK, Redactor, secret_values
+
+HERE = Redactor(home="/home/ada", user="ada", host="node17.lab.example", cwd="/home/ada/work")
+
+CASES = [
+    ("a file below cwd", 'File "/home/ada/work/src/train.py", line 3', 'File "src/train.py", line 3'),
+    ("cwd itself", "in /home/ada/work, now", "in ., now"),
+    ("a folder that only begins like cwd", "/home/ada/work2/x.py", "~/work2/x.py"),
+    ("home", "/home/ada/data", "~/data"),
+    ("home alone", "HOME is /home/ada", "HOME is ~"),
+    ("someone else's home", "/home/grace/x.py and /Users/grace/y.py", "~/x.py and ~/y.py"),
+    ("a Windows home", r"C:\Users\grace\x.py", r"~\x.py"),
+    ("user", "ada@node17", "<user>@<host>"),
+    ("user inside a word", "canada", "canada"),
+    ("host with domain", "on node17.lab.example now", "on <host> now"),
+    ("an outer path", "/data/secret-project/images/1.jpg", "…/1.jpg"),
+    ("a package", "/data/env/lib/site-packages/torch/x.py", "…/site-packages/torch/x.py"),
+    ("a system path", "/dev/shm is full, see /proc/pressure/io", "/dev/shm is full, see /proc/pressure/io"),
+    ("a unit is no path", "3 240 samples/s", "3 240 samples/s"),
+    ("a diff header", "--- a/train.py", "--- a/train.py"),
+    ("a site", "https://pytorch.org/docs/stable/x.html", "https://pytorch.org/docs/stable/x.html"),
+    ("IPv4", "tcp://10.1.2.3:29500", "tcp://<address>:29500"),
+    ("loopback", "127.0.0.1", "127.0.0.1"),
+    ("a version", "driver 570.86.15, torch 2.11.0+cu130", "driver 570.86.15, torch 2.11.0+cu130"),
+    ("IPv6", "fe80::1ff:fe23:4567:890a", "<address>"),
+    ("C++ names", "at::native::add, c10::cuda::add", "at::native::add, c10::cuda::add"),
+    ("a time of day", "at 12:34:56", "at 12:34:56"),
+    ("MAC", "00:1A:2b:3c:4d:5e", "<address>"),
+    ("an option", "train.py --api-key abc123 --epochs 3", f"train.py --api-key {MASK} --epochs 3"),
+    ("an option with =", "--wandb-token=abc123", f"--wandb-token={MASK}"),
+    ("an environment variable", "AWS_SECRET_ACCESS_KEY=abc/def", f"AWS_SECRET_ACCESS_KEY={MASK}"),
+    ("JSON", '{"password": "hunter2 x"}', f'{{"password": "{MASK}"}}'),
+    ("code with a string", 'login(token="abc123")', f'login(token="{MASK}")'),
+    ("code without a secret", "sorted(x, key=len), token=tokenizer(x), max_tokens=512", None),
+    ("a known shape", "hf_" + "a1" * 12, MASK),
+    ("a login in an address", "https://ada:pw123@example.org/x", f"https://{MASK}@example.org/x"),
+    ("a bearer", "Authorization: Bearer abcdef123456", f"Authorization: Bearer {MASK}"),
+    ("the empty text", "", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_redacts(text, wanted):
+    assert HERE(text) == (text if wanted is None else wanted)
+
+
+@pytest.mark.parametrize("text", [case[1] for case in CASES], ids=[case[0] for case in CASES])
+def test_twice_is_once(text):
+    assert HERE(HERE(text)) == HERE(text)
+
+
+def test_shown_paths_still_hide_secrets():
+    shown = dataclasses.replace(HERE, paths=False)
+    assert shown("/home/ada/work/x.py --token abc123") == f"/home/ada/work/x.py --token {MASK}"
+
+
+def test_a_name_that_is_a_word_of_every_report_stays():
+    assert Redactor(user="root", host="localhost")("root of localhost") == "root of localhost"
+
+
+def test_secret_values_of_arguments():
+    args = ["--epochs", "3", "--api-key", "longvalue", "--token=othervalue", "--key", "--flag", "--password", "short"]
+    assert secret_values(args) == ("othervalue", "longvalue")
+
+
+def test_a_secret_argument_is_found_wherever_it_stands():
+    assert Redactor(secrets=("s3cr3t-value",))("KeyError: 's3cr3t-value'") == f"KeyError: '{MASK}'"
+
+
+WORDS = st.text(string.ascii_letters + string.digits + " .,:;=()[]{}<>-_/\\\"'\n", max_size=60)
+SECRETS = st.text(string.ascii_letters + string.digits + "+/_-", min_size=8, max_size=40).map(lambda text: "Zq9" + text)
+PLANTS = st.sampled_from(
+    [
+        "--api-key {}",
+        "--api-key={}",
+        "--my-secret {}",
+        "--password '{}'",
+        "WANDB_API_KEY={}",
+        "GH_TOKEN={}",
+        "DB_PASSWORD={}",
+        '"token": "{}"',
+        "secret: '{}'",
+        "password={}",
+        "https://user:{}@host.example/x",
+    ]
+)
+
+
+@given(before=WORDS, secret=SECRETS, plant=PLANTS, after=WORDS)
+def test_no_planted_secret_survives(before, secret, plant, after):
+    if "://" in plant:
+        secret = secret.replace("/", "_")
+    redacted = HERE(f"{before}\n{plant.format(secret)} {after}")
+    assert secret not in redacted.replace(after, "")
+
+
+@given(text=WORDS, name=st.from_regex(r"[a-z]{4,10}[0-9]{3}", fullmatch=True))
+def test_no_user_home_or_working_directory_survives(text, name):
+    redactor = Redactor(home=f"/home/{name}", user=name, host=f"{name}-box", cwd=f"/srv/{name}/project")
+    planted = f"{text} /home/{name}/x.py /srv/{name}/project/y.py {name}@{name}-box by {name}"
+    assert name not in redactor(planted).replace(text, "")
+
+
+@given(
+    st.one_of(st.text(max_size=200), st.lists(st.sampled_from([case[1] for case in CASES]), max_size=4).map("".join))
+)
+def test_any_text_is_taken_and_twice_is_once(text):
+    once = HERE(text)
+    assert HERE(once) == once
