@@ -95,13 +95,26 @@ class TrialEvidence:
         return [
             launch
             for launch in self.run.journal.launches
-            if launch.purpose != "verify" and self.run.journal.trial(_name(launch)) == self.id
+            if launch.purpose != "verify" and (self._ordered(launch) or any(map(self._mine, launch.all(Block))))
         ]
+
+    def _ordered(self, launch: Launch) -> bool:
+        """Whether a launch was started for it."""
+        if launch.order is None:
+            return False
+        name = DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id
+        return self.run.journal.trial(name) == self.id
+
+    def _mine(self, record: Block | MemoryRead | ProfilerWindow) -> bool:
+        return self.run.journal.trial(record.trial) == self.id
+
+    def _counted(self, launch: Launch) -> list[Block]:
+        return [block for block in launch.all(Block) if usable(block) and self._mine(block)]
 
     @cached_property
     def blocks(self) -> list[Block]:
         """Its blocks that count."""
-        return [block for launch in self.launches for block in launch.all(Block) if usable(block)]
+        return [block for launch in self.launches for block in self._counted(launch)]
 
     @cached_property
     def totals(self) -> Totals:
@@ -117,10 +130,7 @@ class TrialEvidence:
     def sampler(self) -> SamplerFigures | None:
         """What was sampled while its blocks counted."""
         return sampler_figures(
-            Window(launch.all(Sample), block)
-            for launch in self.launches
-            for block in launch.all(Block)
-            if usable(block)
+            Window(launch.all(Sample), block) for launch in self.launches for block in self._counted(launch)
         )
 
     @cached_property
@@ -131,7 +141,8 @@ class TrialEvidence:
     @cached_property
     def window(self) -> ProfilerWindow | None:
         """Its profiler window."""
-        found = [window for launch in self.launches for window in launch.all(ProfilerWindow)]
+        windows = (window for launch in self.launches for window in launch.all(ProfilerWindow))
+        found = [window for window in windows if self._mine(window)]
         return next((window for window in found if window.trace is not None), found[0] if found else None)
 
     @cached_property
@@ -149,7 +160,7 @@ class TrialEvidence:
     @cached_property
     def memory(self) -> list[MemoryRead]:
         """Proportional set sizes at the end of its blocks."""
-        return [read for launch in self.launches for read in launch.all(MemoryRead)]
+        return [read for launch in self.launches for read in launch.all(MemoryRead) if self._mine(read)]
 
     def memory_bytes(self, field: str) -> int | None:
         """Median of a field of these readings."""
@@ -194,7 +205,3 @@ class TrialEvidence:
         """Names its blocks."""
         numbers = ", ".join(str(block.block) for block in self.blocks)
         return f"blocks {numbers}" if len(self.blocks) != 1 else f"block {numbers}"
-
-
-def _name(launch: Launch) -> str:
-    return DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id

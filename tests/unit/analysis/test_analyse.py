@@ -9,6 +9,7 @@ from pindiag.analysis import Analysis, analyse
 from pindiag.model import (
     Block,
     FilesSettled,
+    LaunchBegan,
     LaunchEnded,
     LoaderChosen,
     RunEnded,
@@ -303,6 +304,15 @@ def test_a_kind_of_record_that_is_missing_altogether(script, spec, lost):
     fake = played(script, spec)
     fake.records = [record for record in fake.records if not isinstance(record, lost)]
     assert_honest(analysed(fake, spec))
+
+
+def test_without_the_parents_journal_no_block_goes_to_another_trial(script, spec):
+    fake = played(script, spec)
+    fake.records = [record for record in fake.records if not isinstance(record, LaunchBegan)]
+    found = analysed(fake, spec)
+    assert [trial.id for trial in found.trials] == ["nw4-pin0"]
+    own = {block.id for block in found.blocks if block.trial == "nw4-pin0"}
+    assert set(found.trials[0].blocks) == own
 
 
 def test_baseline_only(script, spec):
