@@ -112,7 +112,7 @@ def _no_difference(first: Finding, facts: Facts) -> Said:
     tried = len(facts.measured())
     if not tried:
         return f"The script trains at {_now(facts)}.", f"{first.explanation} `--sweep` tries other configurations."
-    if first.status != "confirmed" and first.cause == "no_difference":
+    if not _told_apart(facts) or (first.status != "confirmed" and first.cause == "no_difference"):
         return "No configuration is shown to be faster than what you have.", first.explanation
     floor = facts.inputs.noise_floor.ratio
     noise = "" if floor is None else f" ({figures.floor(floor)})"
@@ -121,6 +121,12 @@ def _no_difference(first: Finding, facts: Facts) -> Said:
         "Keep what you have.",
         f"{_none_of(tried)} from it beyond the noise{noise}. {reached or first.explanation}",
     )
+
+
+def _told_apart(facts: Facts) -> bool:
+    """Whether every configuration ran often enough for an interval."""
+    gains = [facts.gain(trial) for trial in facts.measured()]
+    return all(gain is None or gain.interval is not None for gain in gains)
 
 
 def _none_of(tried: int) -> str:

@@ -104,6 +104,10 @@ def test_a_verification_that_does_not_bear_the_leader_out_confirms_nothing():
         ({"facts_": {"wait_share": 0.01}}, "compute_bound"),
         ({"facts_": {"wait_share": 0.01, "pin_asked": True, "accelerator_present": False}}, "pin_without_accelerator"),
         ({"facts_": {"wait_share": 0.5, "wait_cpu_share": 0.9}}, "cpu_bound"),
+        (
+            {"facts_": {"wait_share": 0.5, "wait_cpu_share": 0.9, "pin_asked": True, "accelerator_present": False}},
+            "pin_without_accelerator",
+        ),
         ({"facts_": {"wait_share": 0.5}, "trials": {"nw2-pin0": {"ci": [0.8, 1.2]}}}, "no_difference"),
     ],
 )

@@ -80,6 +80,12 @@ CASES = {
         "exclude a gain of 5 %.",
         ("no_difference", "none"),
     ),
+    "too few rounds": (
+        {"facts_": {"wait_share": 0.07}, "trials": {"nw2-pin0": {"ratio": 1.6, "rounds": 1}}},
+        "No configuration is shown to be faster than what you have.",
+        "Waiting for batches and copying them take 7.0 % of each step: without both, 1.08 × at most.",
+        ("compute_bound", "suspected"),
+    ),
     "failed": (
         {"target": {"status": "failed", "exit": "exit status 1", "error": "Trace\nValueError: no\n", "error_step": 30}},
         "Your script stopped at step 30: ValueError: no.",
