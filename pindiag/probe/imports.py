@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
+import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 
 def after_import(name: str, change: Callable[[ModuleType], None]) -> None:
@@ -25,19 +26,27 @@ class _Watcher:
         self.name = name
         self.change = change
 
-    def find_spec(self, name: str, *_: Sequence[str] | ModuleType | None) -> ModuleSpec | None:
+    def find_spec(self, name: str, *args: Any) -> ModuleSpec | None:
         if name != self.name:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        spec = self._find_by_others(name, *args)
         if spec is None or spec.loader is None:
-            sys.meta_path.insert(0, self)
             return None
         execute = spec.loader.exec_module
 
         def execute_and_change(module: ModuleType) -> None:
             execute(module)
+            with contextlib.suppress(ValueError):
+                sys.meta_path.remove(self)
             self.change(module)
 
         spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec
+
+    def _find_by_others(self, name: str, *args: Any) -> ModuleSpec | None:
+        """Ask the finders behind this one; it stays, since asking for a module is not yet importing it."""
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            spec = finder.find_spec(name, *args)
+            if spec is not None:
+                return spec
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,33 @@ def test_changed_after_its_code_has_run(name: str) -> None:
     module = importlib.import_module(name)
     assert (module.value, module.mark) == (1, "changed")
     assert sys.meta_path == watchers
+
+
+def test_asking_for_a_module_is_not_importing_it(name: str) -> None:
+    after_import(name, mark)
+    assert importlib.util.find_spec(name) is not None
+    assert importlib.util.find_spec(name) is not None
+    assert importlib.import_module(name).mark == "changed"
+
+
+def test_several_changes_of_one_module(name: str) -> None:
+    changes: list[str] = []
+    after_import(name, lambda _: changes.append("first"))
+    after_import(name, lambda _: changes.append("second"))
+    importlib.import_module(name)
+    importlib.import_module(name)
+    assert changes == ["first", "second"]
+
+
+def test_a_failed_import_can_be_tried_again(name: str, tmp_path: Path) -> None:
+    after_import(name, mark)
+    source = tmp_path / "imported_late.py"
+    source.write_text("1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        importlib.import_module(name)
+    source.write_text("value = 'mended'\n")
+    importlib.invalidate_caches()
+    assert importlib.import_module(name).mark == "changed"
 
 
 def test_loaded_modules_are_changed_at_once(name: str) -> None:
