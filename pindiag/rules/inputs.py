@@ -185,6 +185,16 @@ class Facts:
             if trial.kind == "configuration" and trial.status == "measured" and trial.id != self.inputs.baseline
         ]
 
+    @property
+    def why_alone(self) -> str:
+        """Why nothing was measured beside the script as written."""
+        untried = [trial for trial in self._trials.values() if trial.status in ("skipped", "failed")]
+        return (
+            f"No other configuration could be measured: {untried[0].reason}."
+            if untried
+            else "`--sweep` tries other configurations."
+        )
+
     def gain(self, trial: Trial) -> Gain | None:
         """Throughput over the baseline's; from the verification where it verified this very trial."""
         verification = self.inputs.verification

@@ -41,7 +41,7 @@ def no_difference(facts: Facts, _options: Options) -> Statement:
     """
     baseline = facts.baseline
     tried = facts.measured()
-    require(bool(tried), "No configuration but the script's own was measured; `--sweep` tries others.")
+    require(bool(tried), facts.why_alone)
     gains = {trial.id: gain for trial in tried if (gain := facts.gain(trial))}
     require(bool(gains), "No configuration was measured beside the script as written.")
     faster = [name for name, gain in gains.items() if gain.significant]

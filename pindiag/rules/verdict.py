@@ -111,7 +111,7 @@ def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
 def _no_difference(first: Finding, facts: Facts) -> Said:
     tried = len(facts.measured())
     if not tried:
-        return f"The script trains at {_now(facts)}.", f"{first.explanation} `--sweep` tries other configurations."
+        return f"The script trains at {_now(facts)}.", f"{first.explanation} {facts.why_alone}"
     if not _told_apart(facts) or (first.status != "confirmed" and first.cause == "no_difference"):
         return "No configuration is shown to be faster than what you have.", first.explanation
     floor = facts.inputs.noise_floor.ratio

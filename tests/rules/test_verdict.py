@@ -73,6 +73,13 @@ CASES = {
         "other configurations.",
         ("compute_bound", "suspected"),
     ),
+    "a sweep without time": (
+        {"facts_": {"wait_share": 0.01}, "trials": {"nw2-pin0": {"status": "skipped"}}},
+        "The script trains at 1\u202f000 samples/s.",
+        "Waiting for batches and copying them take 1.0 % of each step: without both, 1.01 × at most. No other "
+        "configuration could be measured: it failed.",
+        ("compute_bound", "suspected"),
+    ),
     "nothing settled": (
         {"facts_": {"wait_share": 0.5}, "trials": {"nw2-pin0": {"ci": [0.8, 1.2]}}},
         "No configuration is shown to be faster than what you have.",
