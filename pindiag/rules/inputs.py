@@ -189,11 +189,9 @@ class Facts:
     def why_alone(self) -> str:
         """Why nothing was measured beside the script as written."""
         untried = [trial for trial in self._trials.values() if trial.status in ("skipped", "failed")]
-        return (
-            f"No other configuration could be measured: {untried[0].reason}."
-            if untried
-            else "`--sweep` tries other configurations."
-        )
+        if not untried:
+            return "`--sweep` tries other configurations."
+        return f"No other configuration could be measured: {(untried[0].reason or 'no reason is known').rstrip('.')}."
 
     def gain(self, trial: Trial) -> Gain | None:
         """Throughput over the baseline's; from the verification where it verified this very trial."""
