@@ -201,7 +201,7 @@ class Machine(Record, tag="machine", frozen=True, kw_only=True):
 
 
 class LaunchBegan(Record, tag="launch_began", frozen=True, kw_only=True):
-    """A child was started."""
+    """A child was started; with pid 0 it was not, and the LaunchEnded that follows says why."""
 
     pid: int
     order: LaunchOrder
