@@ -6,7 +6,7 @@ import re
 import signal
 from typing import Literal
 
-from pindiag.model import Base, TargetFailed
+from pindiag.model import Base, TargetEnded, TargetFailed
 
 Status = Literal["ok", "failed", "interrupted"]
 
@@ -27,11 +27,12 @@ class Death(Base, frozen=True, kw_only=True):
     block_done: bool = False
     """It had measured what it was asked for."""
     failed: TargetFailed | None = None
+    ended: TargetEnded | None = None
     no_torch: str | None = None
     out_of_memory: str | None = None
     """Evidence that the machine or the control group was out of memory."""
     shm: str | None = None
-    """How full /dev/shm is."""
+    """How large /dev/shm is, and how much of it was used."""
 
 
 class Ending(Base, frozen=True, kw_only=True):
@@ -43,17 +44,24 @@ class Ending(Base, frozen=True, kw_only=True):
 
 
 def judge(death: Death) -> Ending:
-    """Status, exit and reason of a launch."""
+    """Status, exit and reason of a launch.
+
+    The probe tells no failure once it has told the script to stop, so one that it tells is the script's own, also
+    after its block.
+    """
+    own_end = death.ended is not None and death.ended.how != "stopped"
     if death.interrupted is not None:
         return Ending(status="interrupted", exit="killed by pindiag", reason=f"the run was {death.interrupted}")
-    if death.block_done:
-        return Ending(status="ok", exit="stopped after the schedule", reason=death.overdue)
-    if death.overdue is not None:
-        return Ending(status="failed", exit="killed by pindiag", reason=f"time-out: {death.overdue}")
-    if death.no_torch is not None:
-        return Ending(status="failed", exit=_exit(death.returncode), reason=death.no_torch)
     if death.failed is not None:
         return Ending(status="failed", exit=_exit(death.returncode), reason=_failure(death.failed, death))
+    if death.block_done and not own_end:
+        return Ending(status="ok", exit="stopped after the schedule", reason=death.overdue)
+    if death.overdue is not None:
+        over = death.ended is not None and death.ended.status == 0
+        reason = death.overdue if over else f"time-out: {death.overdue}"
+        return Ending(status="ok" if over else "failed", exit="killed by pindiag", reason=reason)
+    if death.no_torch is not None:
+        return Ending(status="failed", exit=_exit(death.returncode), reason=death.no_torch)
     if death.returncode is not None and death.returncode < 0:
         return Ending(status="failed", exit=_exit(death.returncode), reason=_killed(_signal(death.returncode), death))
     if death.returncode == 0:

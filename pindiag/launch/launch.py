@@ -30,6 +30,7 @@ from pindiag.model import (
     LoaderChosen,
     ProbeSpec,
     RunSpec,
+    TargetEnded,
     TargetFailed,
     Unmeasured,
 )
@@ -176,7 +177,6 @@ class Launch:
         self._around = around
         self._heard: list[AnyRecord] = []
         self._blocks = 0
-        self._failed_blocks = 0
         self._kills = cgroups.out_of_memory_kills()
         self._tree = Tree(pid)
         chosen = _chosen(records)
@@ -198,10 +198,10 @@ class Launch:
 
     def run(self) -> None:
         """Follow the launch to its end."""
-        self._around.write(LaunchBegan(launch=self._number, t_ns=self._began_ns, pid=self._pid, order=self._order))
-        self._sampler.start()
         overdue = returncode = None
         try:
+            self._around.write(LaunchBegan(launch=self._number, t_ns=self._began_ns, pid=self._pid, order=self._order))
+            self._sampler.start()
             overdue = self._follow()
         finally:
             returncode = self._child.kill(self._tree.started)
@@ -227,16 +227,15 @@ class Launch:
         self._heard.append(record)
         self._around.hear(record)
         self._patience.progressed(record, self._now_s())
-        if isinstance(record, Block):
-            self._answer(record)
+        if isinstance(record, Block) and record.status == "counted" and record.reason is None:
+            self._answer(record)  # a block has a reason where the script ended first: then nobody waits
 
     def _answer(self, block: Block) -> None:
         """The child waits for this at the end of a step: its memory is read while it does."""
         self._blocks += 1
-        self._failed_blocks += block.status == "failed"
         self._around.write(self._sampler.memory(block.block, block.trial))
         last = self._blocks == len(self._order.blocks)
-        answer: Answer = "profile" if last and self._order.profile and block.status == "counted" else "stop"
+        answer: Answer = "profile" if last and self._order.profile else "stop"
         self._child.answer(answer)
         self._patience.answered(answer, self._now_s())
 
@@ -272,11 +271,12 @@ class Launch:
             returncode=returncode,
             interrupted=self._around.interrupts.reason,
             overdue=overdue,
-            block_done=self._blocks - self._failed_blocks == len(self._order.blocks),
+            block_done=self._blocks == len(self._order.blocks),
             failed=next((record for record in self._heard if isinstance(record, TargetFailed)), None),
+            ended=next((record for record in self._heard if isinstance(record, TargetEnded)), None),
             no_torch=next((r.reason for r in self._heard if isinstance(r, Unmeasured) and r.key == "torch"), None),
             out_of_memory=self._out_of_memory(),
-            shm=machine.shm_in_words(),
+            shm=machine.shm_in_words(self._sampler.high_shm_used_bytes),
         )
 
     def _out_of_memory(self) -> str | None:

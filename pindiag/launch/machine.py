@@ -67,10 +67,12 @@ def memory_bytes() -> int:
     return int(psutil.virtual_memory().total)
 
 
-def shm_in_words(root: Path = Path("/")) -> str | None:
-    """How full /dev/shm is; None where there is none."""
+def shm_in_words(used_bytes: int | None, root: Path = Path("/")) -> str | None:
+    """How large /dev/shm is and how much of it was used; None where that is not known."""
     shm = _ask(lambda: os.statvfs(root / "dev/shm"), {}, "", "")
-    return shm and f"{shm.f_bavail * shm.f_frsize / 1e6:.0f} of {shm.f_blocks * shm.f_frsize / 1e6:.0f} MB free"
+    if shm is None or used_bytes is None:
+        return None
+    return f"it holds {shm.f_blocks * shm.f_frsize / 1e6:.0f} MB, {used_bytes / 1e6:.0f} MB were seen in use"
 
 
 def _ask(read: Callable[[], Any], missing: dict[str, str], key: str, reason: str) -> Any:

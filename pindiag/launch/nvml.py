@@ -88,6 +88,8 @@ class Nvml:
             return self._library.nvmlDeviceGetHandleByIndex(int(name))
         if name.startswith("MIG-"):
             return self._library.nvmlDeviceGetHandleByUUID(name)
+        if not name.startswith("GPU-"):
+            raise LookupError(f"CUDA_VISIBLE_DEVICES is {visible!r}")
         return next(handle for handle in self._handles() if self._uuid(handle).startswith(name))
 
     def _handles(self) -> list[Any]:

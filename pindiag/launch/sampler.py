@@ -118,6 +118,8 @@ class Sampler:
         self.error: OSError | None = None
         self.low_available_bytes: int | None = None
         """The least memory that any sample saw available."""
+        self.high_shm_used_bytes: int | None = None
+        """The most of /dev/shm that any sample saw used."""
         self._launch = launch
         self._tree = tree
         self._machine = machine
@@ -178,9 +180,11 @@ class Sampler:
         machine = self._machine.read()
         gpu: Mapping[str, Any] = NOTHING if self._gpu is None else self._gpu.read()
         processes = self._tree.read()
-        available = machine["memory_available_bytes"]
+        available, shm = machine["memory_available_bytes"], machine["shm_used_bytes"]
         if available is not None:
             self.low_available_bytes = min(available, self.low_available_bytes or available)
+        if shm is not None:
+            self.high_shm_used_bytes = max(shm, self.high_shm_used_bytes or 0)
         return Sample(
             launch=self._launch,
             t_ns=self._clock_ns(),

@@ -11,7 +11,6 @@ from typing import Literal
 
 import msgspec
 
-import pindiag
 from pindiag.errors import DiskFull
 from pindiag.launch import kept
 from pindiag.launch.guardianship import Guardian
@@ -23,7 +22,7 @@ from pindiag.launch.patience import Limits
 from pindiag.model import AnyRecord, LaunchOrder, RunEnded, RunSpec
 from pindiag.store import RunDirectory
 
-PROBE = Path(pindiag.__file__).parent / "probe"
+PROBE = Path(__file__).parents[1] / "probe"
 
 Decide = Callable[[Sequence[AnyRecord]], LaunchOrder | None]
 

@@ -72,6 +72,7 @@ def test_answer_after_the_last_block(tmp_path: Path, profile: bool, answer: str)
 
 ENDS = {
     "raises": ("failed", "exit status 1", "ValueError: planted"),
+    "ends_early": ("ok", "exit status 0", None),
     "worker_dies": ("failed", "exit status 1", "is killed by signal: Killed"),
     "kills_itself": ("failed", "killed by SIGKILL", "SIGKILL, which pindiag did not send"),
     "closes_pipe": ("failed", "exit status 7", "exit status 7"),

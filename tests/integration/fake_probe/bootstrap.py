@@ -64,7 +64,7 @@ def hold():
         time.sleep(8)
 
 
-def count(seconds=0.1):
+def count(seconds=0.1, status="counted", reason=None):
     tell("first_step")
     phase("settling")
     phase("counting")
@@ -82,8 +82,8 @@ def count(seconds=0.1):
         ended_ns=time.monotonic_ns(),
         seconds=seconds,
         gap_s=0.0,
-        status="counted",
-        reason=None,
+        status=status,
+        reason=reason,
         wait_ms=1.0,
         wait_cpu_ms=1.0,
         transfer_ms=0.0,
@@ -99,6 +99,8 @@ def count(seconds=0.1):
         missing={},
         probe_us_per_step=1.0,
     )
+    if reason is not None:
+        return None
     return json.loads(ANSWERS.readline() or '{"then": "stop"}')["then"]
 
 
@@ -182,7 +184,13 @@ def raises():
         step=3,
         past_natural_end=False,
     )
+    count(status="failed", reason="ValueError: planted")
     end("failed", 1)
+
+
+def ends_early():
+    count(status="short", reason="the script ended")
+    end("finished", 0)
 
 
 def worker_dies():

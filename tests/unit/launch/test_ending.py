@@ -1,7 +1,8 @@
+import msgspec
 import pytest
 
 from pindiag.launch.ending import Death, judge
-from pindiag.model import TargetFailed
+from pindiag.model import TargetEnded, TargetFailed
 
 KILLED = "DataLoader worker (pid 71) is killed by signal: Killed. "
 BUS = "DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that workers are out of shared memory."
@@ -16,6 +17,13 @@ def failed(exception: str, message: str) -> TargetFailed:
     )
 
 
+def ended(how: str, status: int) -> TargetEnded:
+    return msgspec.convert(
+        {"type": "target_ended", "launch": 1, "t_ns": 0, "how": how, "status": status, "steps": 1, "epochs": None},
+        TargetEnded,
+    )
+
+
 CASES = {
     "stopped": (
         {"returncode": 0, "block_done": True},
@@ -25,9 +33,29 @@ CASES = {
         {"returncode": -9, "block_done": True, "overdue": "it did not end"},
         ("ok", "stopped after the schedule", "it did not end"),
     ),
-    "stopped, and the script choked on the stop": (
-        {"returncode": 1, "block_done": True, "failed": failed("ValueError", "swallowed")},
+    "stopped in order": (
+        {"returncode": 0, "block_done": True, "ended": ended("stopped", 0)},
         ("ok", "stopped after the schedule", None),
+    ),
+    "failed in the profiler window": (
+        {"returncode": 1, "block_done": True, "failed": failed("ValueError", "late"), "ended": ended("failed", 1)},
+        ("failed", "exit status 1", "ValueError: late"),
+    ),
+    "ended in the profiler window": (
+        {"returncode": 0, "block_done": True, "ended": ended("finished", 0)},
+        ("ok", "exit status 0", None),
+    ),
+    "left in the profiler window": (
+        {"returncode": 3, "block_done": True, "ended": ended("exit", 3)},
+        ("failed", "exit status 3", "it ended with exit status 3"),
+    ),
+    "finished, but its process stays": (
+        {"returncode": -9, "overdue": "it did not end", "ended": ended("finished", 0)},
+        ("ok", "killed by pindiag", "it did not end"),
+    ),
+    "failed, and its process stays": (
+        {"returncode": -9, "overdue": "it did not end", "ended": ended("exit", 4)},
+        ("failed", "killed by pindiag", "time-out: it did not end"),
     ),
     "interrupted": (
         {"returncode": -9, "interrupted": "interrupted by Ctrl-C"},
@@ -68,11 +96,11 @@ CASES = {
         ("failed", "killed by SIGKILL", "out of memory: only 3 MB were left"),
     ),
     "bus error": (
-        {"returncode": -7, "shm": "0 of 64 MB free"},
+        {"returncode": -7, "shm": "it holds 64 MB"},
         (
             "failed",
             "killed by SIGBUS",
-            "the target died of a bus error, as it does when /dev/shm is full (0 of 64 MB free)",
+            "the target died of a bus error, as it does when /dev/shm is full (it holds 64 MB)",
         ),
     ),
     "worker killed": (

@@ -97,9 +97,10 @@ def test_watch(monkeypatch: pytest.MonkeyPatch, device: str | None, visible: str
     assert gpu.read()["gpu_memory_bytes"] == 10 * number
 
 
-def test_device_that_is_not_there() -> None:
+@pytest.mark.parametrize("visible", ["0", "", "-1", "GPU-aaa,GPU-zzz"])
+def test_device_that_is_not_there(visible: str) -> None:
     nvml = Nvml(Library)
-    assert nvml.watch("cuda:1", "0") is None
+    assert nvml.watch("cuda:1", visible) is None
     assert "cuda:1" in (nvml.reason or "")
 
 
