@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Sequence
 
 MASK = "<redacted>"
+_MOST_PASSES = 8
 
 _SECRET_WORD = r"(?:token|key|secret|passw(?:or)?d|passphrase|credential)"
 _NAME = rf"[\w-]*{_SECRET_WORD}[\w-]*"
@@ -93,6 +94,15 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """The text without secrets, names, addresses and absolute paths."""
+        for _ in range(_MOST_PASSES):
+            # What one replacement leaves beside it can be what the next one looks for.
+            shown = self._once(text)
+            if shown == text:
+                break
+            text = shown
+        return text
+
+    def _once(self, text: str) -> str:
         text = self._without_secrets(text)
         return self._without_places(text) if self.paths else text
 

@@ -88,7 +88,7 @@ def test_it_is_silent_alone_and_complete(browser, files, name):
 def test_the_page_never_scrolls_sideways(browser, files, name, width):
     with opened(browser, files / f"{name}.html", viewport={"width": width, "height": 844}) as (page, _, _):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        shown = page.locator("figure svg:visible")
+        shown = page.locator("figure > svg:visible")
         kinds = {shown.nth(index).get_attribute("class") for index in range(shown.count())}
         assert kinds <= ({"narrow"} if width < 700 else {"wide"})
 
@@ -106,7 +106,7 @@ def test_axe_finds_nothing(browser, files, name, media):
 
 def test_the_copy_button_copies_the_whole_patch(browser, files):
     with opened(browser, files / "confirmed.html") as (page, said, _):
-        page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
         page.get_by_role("button", name="Copy").click()
         assert page.get_by_role("button", name="Copied").is_visible()
         assert page.evaluate("window.copied") == example.PATCH
@@ -115,7 +115,7 @@ def test_the_copy_button_copies_the_whole_patch(browser, files):
 
 def test_without_a_clipboard_the_patch_is_selected(browser, files):
     with opened(browser, files / "confirmed.html") as (page, _, _):
-        page.evaluate("navigator.clipboard.writeText = async () => { throw new Error('no'); }")
+        page.evaluate("() => { navigator.clipboard.writeText = async () => { throw new Error('no'); }; }")
         page.get_by_role("button", name="Copy").click()
         page.get_by_role("button", name=re.compile("Selected")).wait_for()
         assert "pin_memory=True" in page.evaluate("getSelection().toString()")
