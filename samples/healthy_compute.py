@@ -19,10 +19,10 @@ def make_model(width, depth, classes):
 def main():
     has_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=20_000 if has_gpu else 800)
-    parser.add_argument("--width", type=int, default=256 if has_gpu else 16)
+    parser.add_argument("--samples", type=int, default=20_000 if has_gpu else 1280)
+    parser.add_argument("--width", type=int, default=128 if has_gpu else 16)
     parser.add_argument("--depth", type=int, default=12 if has_gpu else 3)
-    parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 16)
+    parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 64)
     parser.add_argument("--epochs", type=int, default=5 if has_gpu else 15)
     args = parser.parse_args()
 
