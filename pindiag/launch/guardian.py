@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-KILL_S = 3.0
+KILL_S = 4.0
 """How long killing is repeated: a process that forks while it dies may leave another one."""
 PAUSE_S = 0.02
 TIDIERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
-TIDY_S = 1.0
+TIDY_S = 2.5
+"""torch's manager of shared files removes what killed workers held two seconds after the last of them is gone."""
 
 
 class Entry(NamedTuple):

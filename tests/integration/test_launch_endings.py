@@ -94,6 +94,13 @@ def test_ends(tmp_path: Path, mark: str, behaviour: str) -> None:
     wait_until_gone(mark, 0)
 
 
+def test_helper_that_tidies_shared_memory_gets_a_moment(tmp_path: Path, mark: str) -> None:
+    made = session(tmp_path, "has_tidier", limits=SHORT)
+    made.run(times(1))
+    assert (tmp_path / "tidied").exists()
+    wait_until_gone(mark, 0)
+
+
 def test_target_killed_within_its_first_second(tmp_path: Path, mark: str) -> None:
     def kill(record: object) -> None:
         if isinstance(record, LaunchBegan):

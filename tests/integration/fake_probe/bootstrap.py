@@ -117,6 +117,23 @@ def ordinary():
     end()
 
 
+TIDIER = """
+import os, sys, time
+parent = os.getppid()
+while os.getppid() == parent:
+    time.sleep(0.02)
+time.sleep(0.3)
+open("tidied", "w").close()
+"""
+
+
+def has_tidier():
+    subprocess.Popen([sys.executable, "-c", TIDIER, "torch_shm_manager"])
+    fork(sleep_on)
+    count()
+    sleep_on()
+
+
 def tells_environment():
     seen = {
         **os.environ,
