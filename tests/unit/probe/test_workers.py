@@ -152,6 +152,17 @@ def test_loop_survives_pickling() -> None:
     assert again.original is _utils.worker._worker_loop
 
 
+def test_workers_that_are_threads_are_left_alone(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    loop = workers.WorkerLoop(_utils.worker.__name__, rings_directory=str(tmp_path), launch=1, close_fds=(writer,))
+    loop.original = lambda *args: args
+    assert loop("dataset", 3) == ("dataset", 3)
+    assert list(tmp_path.iterdir()) == []
+    assert os.write(writer, b"still open") == 10
+    os.close(reader)
+    os.close(writer)
+
+
 class SlowQueue:
     def __init__(self, clock: Clock, *answers: object) -> None:
         self.clock = clock
