@@ -26,7 +26,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 
 def counted(records: list[object]) -> list[Sample]:
     edges = [r.t_ns for r in records if isinstance(r, BlockPhase) and r.phase != "settling"]
-    return [r for r in records if isinstance(r, Sample) and edges[0] <= r.t_ns <= edges[1] + 100_000_000]
+    samples = [r for r in records if isinstance(r, Sample)]
+    last = min(r.t_ns for r in samples if r.t_ns >= edges[1])
+    return [r for r in samples if edges[0] <= r.t_ns <= last]
 
 
 def workers(sample: Sample) -> list[Process]:

@@ -52,6 +52,7 @@ def sleep_on():
 
 
 def spin():
+    os.write(READY[1], b".")
     while True:
         pass
 
@@ -249,7 +250,8 @@ def closes_pipe():
 def planted():
     fork(hold)
     fork(spin)
-    os.read(READY[0], 1)
+    for _ in range(2):
+        os.read(READY[0], 1)
     count(2.0)
     end()
 
