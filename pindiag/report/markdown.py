@@ -7,7 +7,7 @@ import re
 from pindiag import figures
 from pindiag.model import Report, RunSpec
 from pindiag.report import _templates, names
-from pindiag.report.text import clean
+from pindiag.report.text import clean, quantity
 from pindiag.report.view import Mark, command, configuration_rows, machine_words, main_fix, marks, next_step, rounds
 
 LONGEST = 30
@@ -87,7 +87,9 @@ def _diff(report: Report) -> tuple[list[str], int]:
 def _notes(report: Report, spec: RunSpec) -> list[str]:
     finding = names.primary_finding(report)
     against = [
-        f"{item.name}: {_value(item.value)}" for item in (finding.counter_evidence if finding else []) if item.value
+        f"{names.words(item.name)}: {quantity(item.value, item.unit)}"
+        for item in (finding.counter_evidence if finding else [])
+        if item.value
     ]
     kinds = {word: _of_status(report, status) for word, status in _KINDS}
     step = next_step(report, spec)
@@ -113,10 +115,6 @@ _KINDS = (
 
 def _of_status(report: Report, status: str) -> list[str]:
     return [one.cause for one in report.findings if one.status == status and one.cause != report.verdict.primary_cause]
-
-
-def _value(value: object) -> str:
-    return figures.significant(value) if isinstance(value, float) else str(value)
 
 
 def _machine(report: Report, spec: RunSpec) -> str:

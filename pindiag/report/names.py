@@ -33,7 +33,8 @@ STATUS_MARKS = {
     "not_applicable": "na",
     "error": "none",
 }
-STATUS_ORDER = tuple(STATUS_WORDS)
+_UNITS = frozenset(("ms", "bytes", "s"))
+_ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}
 
 
 def workers(count: int) -> str:
@@ -70,9 +71,12 @@ def labels(trials: Sequence[Trial]) -> dict[str, str]:
     return {one.id: trial(one, with_batch=several) for one in trials}
 
 
-def cause(name: str) -> str:
-    """A cause as words: pin thread bound."""
-    return name.replace("_", " ")
+def words(name: str) -> str:
+    """A fact's name as words, without its unit: worker fetch. What holds code or a trial's id stays as it is."""
+    if not name.replace("_", "").isalnum():
+        return name
+    parts = [_ACRONYMS.get(part, part) for part in name.split("_")]
+    return " ".join(parts[:-1] if len(parts) > 1 and parts[-1] in _UNITS else parts)
 
 
 def primary_finding(report: Report) -> Finding | None:

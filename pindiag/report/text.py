@@ -21,7 +21,10 @@ _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
 _ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
 _FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= samples/s|[;,.]|$| )"
-_BLOCKS = r"\bblocks? \d+(?:, \d+)*"
+_PLACE = re.compile(r"[\w./-]+\.py:\d+")
+_BLOCKS = r"\b(?:blocks?|against) \d+(?:, \d+)*"
+_MOST_BLOCKS = 4
+"""Blocks of one trial that are named; above it their number leads to them."""
 
 
 def clean(value: object) -> object:
@@ -47,11 +50,11 @@ class Linker:
 
     def __init__(self, report: Report) -> None:
         self._trials = {trial.id: trial for trial in report.trials}
-        self._known_blocks = {block.id for block in report.blocks}
+        self._trial_of = {block.id: block.trial for block in report.blocks}
         self._by_text = dict(self._texts(report))
         ids = sorted(self._trials, key=len, reverse=True)
         named = "|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)
-        self._in_sentence = re.compile(f"{named}|{_FIGURE}" if named else _FIGURE)
+        self._in_sentence = re.compile("|".join(filter(None, (named, _PLACE.pattern, _FIGURE))))
         self._in_source = re.compile(f"{_BLOCKS}|{named}" if named else _BLOCKS)
 
     @staticmethod
@@ -102,6 +105,8 @@ class Linker:
         written = match[0]
         if written in self._trials:
             return self._place(written)
+        if _PLACE.fullmatch(written):
+            return Markup("<code>{}</code>").format(written)
         trial = self._by_text.get(written.removesuffix(" faster"))
         linked = escape(written) if trial is None else record(written, trial, self.blocks(trial))
         return Markup("<strong>{}</strong>").format(linked) if written.endswith("faster") else linked
@@ -110,10 +115,16 @@ class Linker:
         if written in self._trials:
             return record(written, written, self.blocks(written))
         word, _, numbers = written.partition(" ")
-        return Markup("{} {}").format(word, Markup(", ").join(self._block(number) for number in numbers.split(", ")))
+        listed = numbers.split(", ")
+        trials = {self._trial_of.get(int(number)) for number in listed}
+        trial = trials.pop() if len(trials) == 1 else None
+        if trial is not None and len(listed) > _MOST_BLOCKS:
+            many = record(f"{len(listed)} blocks", trial, f"blocks {numbers}")
+            return Markup("against {}").format(many) if word == "against" else many
+        return Markup("{} {}").format(word, Markup(", ").join(self._block(number) for number in listed))
 
     def _block(self, number: str) -> Markup:
-        if int(number) not in self._known_blocks:
+        if int(number) not in self._trial_of:
             return escape(number)
         return Markup('<a class="rec" href="#block-{0}">{0}</a>').format(number)
 
@@ -153,6 +164,6 @@ def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str | None, str
     for key, value in values.items():
         unit = "B" if key.endswith("_bytes") else None
         words = _ACRONYM.sub(lambda match: match[0].upper(), key.removesuffix("_bytes").replace("_", " "))
-        words = words.replace("CPUS", "CPUs").replace("GPUS", "GPUs")
+        words = words.replace("CPUS", "CPUs").replace("GPUS", "GPUs").replace("python", "Python")
         rows.append((words, None if value is None else quantity(value, unit), key))
     return rows

@@ -42,6 +42,7 @@ class Patch:
     first: list[tuple[str, str]]
     """Class and text of each line of the first hunk."""
     rest: list[tuple[str, str]]
+    is_diff: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +95,11 @@ class View:
     """None: nothing tells."""
 
     @property
+    def chosen(self) -> Row | None:
+        """The recommended configuration, where it is not the script as written."""
+        return next((row for row in self.rows if row.role == "chosen"), None)
+
+    @property
     def pairs(self) -> list[tuple[float, float]]:
         """Baseline and recommended samples/s of each fresh pair."""
         verified = self.report.verification
@@ -138,7 +144,8 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     spoken = "transfer" if finding is not None and finding.cause in names.TRANSFER_CAUSES else "wait"
     by_trial = {one.row.trial.id: one for one in steps}
     swept = len(rows) > 1
-    machine_chart, holes = _machine_chart(drawing, report)
+    over_time = conclusions.machine(drawing.series, drawing.series_reason, report)
+    machine_chart, holes = _machine_chart(drawing, over_time)
     return View(
         report=report,
         target=target_name(spec),
@@ -151,7 +158,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         fix=fix,
         patch=_patch(fix),
         next_step=next_step(report, spec),
-        sections=_sections(report, drawing, rows, steps, finding),
+        sections=_sections(report, over_time, rows, steps, finding),
         rows=rows,
         first_chart=_first_chart(measured, steps, spoken),
         sweep_chart=_sweep_chart(rows, report) if swept else None,
@@ -326,7 +333,7 @@ def _patch(fix: Fix | None) -> Patch | None:
         return None
     if not fix.patch:
         place = f" at {fix.location}" if fix.location else ""
-        return Patch(f"Change by hand{place}", _patch_lines(fix.snippet or "", diff=False), [])
+        return Patch(f"Change by hand{place}", _patch_lines(fix.snippet or "", diff=False), [], is_diff=False)
     files = re.findall(r"^\+\+\+ (?:b/)?(\S+)", fix.patch, re.MULTILINE)
     heading = f"Patch for {names.listing(files)}" if files else "Patch"
     hunks = [match.start() for match in _HUNK.finditer(fix.patch)]
@@ -450,13 +457,12 @@ def _stage_faces(steps: Sequence[Steps], spoken: str) -> dict[str, str]:
     return {names.STAGE_WORDS[part]: classes[part] for part in (*names.STAGES, "rest") if part in present}
 
 
-def _machine_chart(drawing: Drawing, report: Report) -> tuple[Chart | None, list[str]]:
+def _machine_chart(drawing: Drawing, title: str) -> tuple[Chart | None, list[str]]:
     if drawing.series is None or not drawing.series.t_s:
         return None, []
     shown, missing = machine.panels(drawing.series)
     if not shown:
         return None, missing
-    title = conclusions.machine(drawing.series, drawing.series_reason, report)
     bins = (
         " Lines are drawn from the least and the largest value of each bin." if machine.binned(drawing.series) else ""
     )
@@ -491,7 +497,7 @@ def _frontier_chart(measured: Sequence[Row], report: Report) -> Chart | None:
 
 def _sections(
     report: Report,
-    drawing: Drawing,
+    over_time: str,
     rows: Sequence[Row],
     steps: Sequence[Steps],
     finding: Finding | None,
@@ -504,7 +510,7 @@ def _sections(
         Section("why", "Why", conclusions.why(report, finding)),
         Section("sweep", "The sweep", swept),
         Section("step", "Where a step goes", conclusions.stages(steps)),
-        Section("time", "Over time", conclusions.machine(drawing.series, drawing.series_reason, report)),
+        Section("time", "Over time", over_time),
         Section("factors", "Six factors", conclusions.factors(report)),
         Section("causes", "Other causes", conclusions.causes(report.findings)),
     ]

@@ -157,14 +157,15 @@ def interval_line(ax: Axes, bounds: tuple[float, float], y: float, colour: str =
         ax.plot(bounds, (y, y), color=shade, linewidth=thickness, solid_capstyle="butt")
 
 
-def nice_ticks(limit: float, count: int = 4) -> list[float]:
-    """Round numbers from 0 to at most `limit`, about `count` of them."""
-    if not (math.isfinite(limit) and limit > 0):
-        return [0.0]
-    rough = limit / count
+def nice_ticks(limit: float, count: int = 4, *, start: float = 0.0) -> list[float]:
+    """Round numbers from `start` to at most `limit`, about `count` of them."""
+    if not (math.isfinite(limit) and limit > start):
+        return [start]
+    rough = (limit - start) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.8)
-    return [index * step for index in range(int(limit / step + 1e-9) + 1)]
+    first = math.ceil(start / step - 1e-9)
+    return [index * step for index in range(first, int(limit / step + 1e-9) + 1)]
 
 
 def _inline(figure: Figure, slug: str, kind: str, title: str, description: str) -> Markup:

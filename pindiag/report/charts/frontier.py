@@ -51,11 +51,11 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
     for x, y, row in points:
         if row.role != "other":
             _label(ax, x, y, row, at_right=x < (least + reach) / 2)
-    xs = [tick for tick in _svg.nice_ticks(reach + margin, 8 if not narrow else 6) if tick >= least - margin]
-    ax.set_xticks(xs, [figures.byte_size(tick) for tick in xs])
-    ys = [tick for tick in _svg.nice_ticks(top * 1.05, 8) if tick >= 0.75 * lowest]
+    xs = _svg.nice_ticks(reach + margin, 3 if narrow else 4, start=least - margin)
+    ax.set_xticks(xs, [f"{tick / 1e9:g}" for tick in xs])
+    ys = _svg.nice_ticks(top * 1.05, start=0.75 * lowest)
     ax.set_yticks(ys, [figures.significant(tick) for tick in ys])
-    ax.set_xlabel("memory: proportional, pinned and shared")
+    ax.set_xlabel("GB: proportional, pinned and shared")
     ax.grid(axis="y")
     ax.text(0, 1.05, "samples/s", transform=ax.transAxes, color=MUTED, size=11, ha="center")
     return figure
