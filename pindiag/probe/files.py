@@ -84,9 +84,9 @@ class _Guard:
     """What is known of the target's files in this launch, and how each is kept."""
 
     def __init__(self, run_directory: str, launch: int, keep_cap_bytes: int) -> None:
-        self.arguments = (run_directory, launch, keep_cap_bytes)
-        self.cap_bytes = keep_cap_bytes
         run = os.path.realpath(run_directory)
+        self.arguments = (run, launch, keep_cap_bytes)
+        self.cap_bytes = keep_cap_bytes
         self.kept = os.path.join(run, "kept", f"{launch:03d}")
         os.makedirs(self.kept, exist_ok=True)
         self.journal = _Journal(os.path.join(run, "journal"), launch)
@@ -399,8 +399,6 @@ class _Journal:
         self.launch = launch
         self.prefix = f"files-{launch:03d}-"
         self.rank = int(os.environ.get("RANK", "0"))
-        self.pid = 0
-        self.fd = -1
         self.read_bytes: dict[str, int] = {}
 
     def write(
@@ -413,9 +411,10 @@ class _Journal:
         reason: str | None = None,
         durable: bool = True,
     ) -> None:
-        """Append a record; durable ones are on disk when this returns."""
-        if self.pid != os.getpid():
-            self._open()
+        """Append a record; durable ones are on disk when this returns.
+
+        The file is opened each time: a script that closes all descriptors must not get ours into one of its files.
+        """
         record = {
             "type": "file_touched",
             "launch": self.launch,
@@ -431,15 +430,15 @@ class _Journal:
             line = json.dumps(record, ensure_ascii=False).encode() + b"\n"
         except UnicodeEncodeError as error:
             raise OSError(errno.EILSEQ, "its name is not valid UTF-8", path) from error
-        if os.write(self.fd, line) != len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if durable:
-            os.fsync(self.fd)
-
-    def _open(self) -> None:
-        self.pid = os.getpid()
-        name = os.path.join(self.folder, f"{self.prefix}{self.pid}.jsonl")
-        self.fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        name = os.path.join(self.folder, f"{self.prefix}{os.getpid()}.jsonl")
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            if os.write(fd, line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

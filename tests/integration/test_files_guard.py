@@ -119,6 +119,14 @@ CASES = {
     "rename over": "os.replace('a', 'b')\nassert open('b').read() == \"the user's a\"",
     "swap": "os.rename('a', 'c')\nos.rename('b', 'a')\nos.rename('c', 'b')\nopen('a', 'a').write('more')",
     "hard link and append": "os.link('a', 'c')\nopen('c', 'a').write('more')\nopen('a', 'a').write('more')",
+    "descriptors closed": """
+        open("b", "a").write("more")
+        os.closerange(3, 256)
+        with open("a", "w") as first, open("new", "w") as second:
+            os.remove("b")
+            second.write("new")
+        assert open("a").read() == "" and open("new").read() == "new"
+    """,
     "permissions": "os.chmod('a', 0o600)",
     "copy over": "shutil.copy('b', 'a')\nassert open('a').read() == \"the user's b\"",
     "move over": "shutil.move('b', 'a')\nassert open('a').read() == \"the user's b\" and not os.path.exists('b')",
