@@ -12,7 +12,7 @@ import torch
 if TYPE_CHECKING:
     from .loader import Watch
 
-BACKWARDS = 3
+BACKWARDS = 16
 """Backward passes without an optimizer step after which a script is taken to step by hand. Scripts that accumulate
 gradients over more batches feed both from the same loader, so nothing is lost by being early."""
 

@@ -12,7 +12,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import files, target
+from . import target
 from .imports import after_import
 from .recorder import Recorder
 from .stop import Stopper
@@ -53,6 +53,8 @@ class Launch:
         if reason is not None:
             self._recorder.write("unmeasured", key="torch", reason=reason)
             raise SystemExit(NO_TORCH_STATUS)
+        from . import files
+
         spec = self._spec
         files.install(spec["run_directory"], spec["launch"], spec["keep_cap_bytes"])
         torch_version, cuda_version = versions()

@@ -70,6 +70,7 @@ class Session:
         self._window: Window | None = None
         self._stepping = False
         self._optimizer_began = 0
+        self._optimizers = 0
         self._hooked_before = 0
         self._batch_waits = False
         self._last: Watch | None = None
@@ -277,6 +278,7 @@ class Session:
         if watch.stream is not None and watch.stream.epoch_is_over:
             self._end_epoch(entered)
             raise StopIteration
+        self._optimizers = 0  # one that failed, in a script that goes on, never came to its end
         self._enter(entered)
         return self._fetch(watch, entered)
 
@@ -358,6 +360,9 @@ class Session:
     # ------------------------------------------------------------------------------------------- optimizers
 
     def _before_optimizer(self, *_: Any) -> None:
+        self._optimizers += 1
+        if self._optimizers > 1:
+            return  # an optimizer inside another: the outer one's time holds it
         self._hooked_before = self._transfers.tally.hooked_ns
         self._optimizer_began = _now()
 
@@ -369,8 +374,9 @@ class Session:
         if self._batch_waits:
             self._batch_waits = False
             self.steps += 1
+        self._optimizers = max(0, self._optimizers - 1)
         block = self._block
-        if block is not None and block.step is not None:
+        if block is not None and block.step is not None and not self._optimizers:
             step = block.step
             step.optimized = ended
             hooked = self._transfers.tally.hooked_ns - self._hooked_before

@@ -93,8 +93,6 @@ class Transfers:
     def _wrap_transfer(self, original: Callable[..., Any], always_accelerator: bool = False) -> Callable[..., Any]:
         @functools.wraps(original)
         def transfer(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
-                return original(tensor, *args, **kwargs)
             inside = self._inside
             if getattr(inside, "call", False):
                 return original(tensor, *args, **kwargs)
@@ -144,7 +142,7 @@ class Transfers:
     def _wrap_method(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def waits(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if tensor.is_cpu or torch.compiler.is_compiling():
+            if tensor.is_cpu:
                 return original(tensor, *args, **kwargs)
             return self._timed(name, original, tensor, *args, **kwargs)
 

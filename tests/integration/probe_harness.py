@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,7 +36,8 @@ class Result:
     output: str
     records: list[AnyRecord]
     piped: list[dict[str, Any]]
-    answers: list[dict[str, Any]] = field(default_factory=list)
+    ended_ns: int
+    """When the child was gone, on the clock of the records."""
 
     def all(self, kind: type[T]) -> list[T]:
         return [record for record in self.records if isinstance(record, kind)]
@@ -88,7 +91,7 @@ def launch(
         answers: what the parent says after each block; "stop" when there are no more.
         kill_after: SIGKILL once a record of this type was piped.
     """
-    run = RunDirectory.create(folder / "run", force=True)
+    run = RunDirectory.create(Path(tempfile.mkdtemp(prefix="run-", dir=folder)))
     probe = run.path / "probe" / "pindiag_probe"
     shutil.copytree(Path(pindiag.probe.__file__).parent, probe, ignore=shutil.ignore_patterns("__pycache__"))
     child_reads, parent_writes = os.pipe()
@@ -133,9 +136,10 @@ def launch(
     guard.start()
     piped = _play(child, parent_reads, parent_writes, list(answers or []), kill_after)
     returncode = child.wait()
+    ended_ns = time.monotonic_ns()
     guard.cancel()
     output = run.target_log.read_text(errors="replace")
-    return Result(run, returncode, output, decode(run), piped)
+    return Result(run, returncode, output, decode(run), piped, ended_ns)
 
 
 def _play(

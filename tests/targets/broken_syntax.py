@@ -1,0 +1,3 @@
+print("before")
+if True
+    pass
