@@ -130,7 +130,7 @@ class Product:
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             for journal in (self.folder / name / "journal").glob("*.jsonl"):
-                if text in journal.read_text(errors="replace"):
+                if text in journal.read_text(errors="replace").replace(" ", ""):
                     return
             time.sleep(0.02)
         raise AssertionError(f"no journal of {name} holds {text}")

@@ -13,7 +13,7 @@ from .product import Product, train
 
 pytestmark = pytest.mark.integration
 
-SLOW_WORKERS = {"arguments": "num_workers=2", "item": "time.sleep(8 if index > 100 else 0.001)"}
+SLOW_WORKERS = {"arguments": "num_workers=2", "item": "time.sleep(8 if index > 400 else 0.001)"}
 
 
 def test_baseline_alone_is_explained(product: Product) -> None:
