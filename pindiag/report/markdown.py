@@ -92,14 +92,13 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
         if item.value
     ]
     kinds = {word: _of_status(report, status) for word, status in _KINDS}
-    step = next_step(report, spec)
     gaps = list(dict.fromkeys(gap.reason for gap in report.not_measured))
     more = f" and {len(gaps) - _MOST_GAPS} more reasons" if len(gaps) > _MOST_GAPS else ""
     notes = [
         f"Against it: {'; '.join(against)}." if against else "",
         " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
         f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",
-        f"{step[0]} `{step[1]}`" if step else "",
+        _step(next_step(report, spec)),
         _machine(report, spec),
     ]
     return [_line(note) for note in notes if note]
@@ -117,11 +116,19 @@ def _of_status(report: Report, status: str) -> list[str]:
     return [one.cause for one in report.findings if one.status == status and one.cause != report.verdict.primary_cause]
 
 
+def _step(step: tuple[str, str, bool] | None) -> str:
+    if step is None:
+        return ""
+    words, what, is_command = step
+    return f"{words} `{what}`" if is_command else f"{words} {what}."
+
+
 def _machine(report: Report, spec: RunSpec) -> str:
     values = report.environment
     parts = [
         machine_words(report, spec),
         *(f"{name} {values[key]}" for name, key in (("Python", "python"), ("torch", "torch")) if values.get(key)),
     ]
-    run = f"{len(report.blocks)} blocks in {rounds(report)} rounds of `{command(spec)}`"
+    blocks, turns = len(report.blocks), rounds(report)
+    run = f"{blocks} block{'s' * (blocks != 1)} in {turns} round{'s' * (turns != 1)} of `{command(spec)}`"
     return f"{', '.join(parts)}. pindiag {spec.pindiag_version}, schema {report.schema_version}; {run}."

@@ -16,7 +16,7 @@ STAGE_WORDS = {
     "rest": "not told apart",
 }
 TRANSFER_CAUSES = frozenset(("pageable_copy", "missing_non_blocking", "sync_defeats_overlap", "pinned_alloc"))
-"""Causes whose stage is the transfer; all others are seen as waiting."""
+"""Causes whose stage is the transfer; those of data are seen as waiting."""
 STATUS_WORDS = {
     "confirmed": "Confirmed",
     "suspected": "Suspected",
@@ -77,6 +77,13 @@ def words(name: str) -> str:
         return name
     parts = [_ACRONYMS.get(part, part) for part in name.split("_")]
     return " ".join(parts[:-1] if len(parts) > 1 and parts[-1] in _UNITS else parts)
+
+
+def spoken_stage(finding: Finding | None) -> str:
+    """The stage of the step that a finding speaks of; waiting where it names none."""
+    if finding is None:
+        return "wait"
+    return "transfer" if finding.cause in TRANSFER_CAUSES else "script" if finding.cause == "compute_bound" else "wait"
 
 
 def primary_finding(report: Report) -> Finding | None:

@@ -21,7 +21,7 @@ _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
 _ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
 _FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= samples/s|[;,.]|$| )"
-_PLACE = re.compile(r"[\w./-]+\.py:\d+")
+_PLACE = re.compile(r"[\w./~…-]+\.py:\d+")
 _BLOCKS = r"\b(?:blocks?|against) \d+(?:, \d+)*"
 _MOST_BLOCKS = 4
 """Blocks of one trial that are named; above it their number leads to them."""

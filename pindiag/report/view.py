@@ -12,7 +12,7 @@ from pindiag import figures
 from pindiag.model import Drawing, Finding, Fix, Report, RunSpec, Scalar, Trial
 from pindiag.report import conclusions, names, tables, text
 from pindiag.report.charts import frontier, machine, reached, stages, sweep, timeline
-from pindiag.report.charts._svg import Chart, Row
+from pindiag.report.charts._svg import ACCENT, BAR, BG, MUTED, SOFT, Chart, Row
 from pindiag.report.charts.stages import Steps
 from pindiag.report.redaction import REDACTION
 
@@ -22,6 +22,7 @@ FIRST_SCREEN_ROWS = 12
 SHORT_PATCH_LINES = 16
 MOST_NAMED = 3
 """Trials that a gap names; above it their number is enough, the table shows which."""
+_SWATCHES = {ACCENT: "k1", BAR: "k2", SOFT: "k3", MUTED: "k4", BG: "k5"}
 _HUNK = re.compile(r"^@@ ", re.MULTILINE)
 
 
@@ -68,7 +69,7 @@ class View:
     finding: Finding | None
     fix: Fix | None
     patch: Patch | None
-    next_step: tuple[str, str] | None
+    next_step: tuple[str, str, bool] | None
     sections: dict[str, Section]
     rows: list[Row]
     first_chart: Chart | None
@@ -112,6 +113,8 @@ class View:
         """Why no change is recommended."""
         if not self.rows:
             return "nothing was measured"
+        if any(one.cause == "no_difference" and one.status == "confirmed" for one in self.report.findings):
+            return "the settings as written are as good as any that was tried"
         if len(self.rows) == 1:
             return "only the script as written was measured"
         return "the run was interrupted" if self.report.target.status == "interrupted" else "no gain was shown"
@@ -141,7 +144,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     steps = [one for row in measured if (one := _steps(report, row))]
     finding = names.primary_finding(report)
     fix = main_fix(report)
-    spoken = "transfer" if finding is not None and finding.cause in names.TRANSFER_CAUSES else "wait"
+    spoken = names.spoken_stage(finding)
     by_trial = {one.row.trial.id: one for one in steps}
     swept = len(rows) > 1
     over_time = conclusions.machine(drawing.series, drawing.series_reason, report)
@@ -224,21 +227,28 @@ def _leads_to(fix: Fix, report: Report) -> bool:
     return all(fix.changes.get(name) == getattr(wanted, name) for name in changed if name != "prefetch_factor")
 
 
-def next_step(report: Report, spec: RunSpec) -> tuple[str, str] | None:
-    """What to run next: words, and the command."""
+def next_step(report: Report, spec: RunSpec) -> tuple[str, str, bool] | None:
+    """What to do next: words, the command or experiment, and whether it is a command."""
     if report.target.status == "failed":
         return None
     if not spec.sweep:
-        return "To try other settings:", command(spec, "--sweep")
+        return "To try other settings:", command(spec, "--sweep"), True
     if report.target.status == "interrupted":
-        return "To measure it to the end:", command(spec, "--sweep")
-    recommended = report.recommendation
-    if recommended is not None and recommended.trial != report.baseline and recommended.firmness == "provisional":
-        return "To settle the gain:", command(spec, "--sweep", f"--rounds {ASKED_ROUNDS}")
+        return "To measure it to the end:", command(spec, "--sweep"), True
+    if report.blocks and rounds(report) < ASKED_ROUNDS and report.verification is None:
+        return "To settle it:", command(spec, "--sweep", _more(report, spec)), True
     finding = names.primary_finding(report)
     if finding is not None and finding.status == "suspected" and finding.experiment:
-        return "Would settle it:", finding.experiment
+        return "Would settle it:", finding.experiment, finding.experiment.startswith("pindiag ")
     return None
+
+
+def _more(report: Report, spec: RunSpec) -> str:
+    """The option that brings the rounds that pindiag asks for."""
+    if spec.rounds < ASKED_ROUNDS:
+        return f"--rounds {ASKED_ROUNDS}"
+    factor = -(-ASKED_ROUNDS // max(rounds(report), 1))
+    return f"--budget {math.ceil(spec.budget_s * factor / 60)}m"
 
 
 def has_gpu(report: Report) -> bool | None:
@@ -291,7 +301,7 @@ def _cause_mark(finding: Finding | None) -> Mark:
         return Mark("full", "No difference", "shown by the intervals of all configurations")
     words = {
         "confirmed": Mark("full", "Cause confirmed", "by an experiment" if finding.evidence else "by its fact"),
-        "suspected": Mark("half", "Cause suspected", "not shown by an experiment yet"),
+        "suspected": Mark("half", "Cause suspected:", "no experiment shows it yet"),
         "not_settled": Mark("none", "Cause not settled", "the experiment's interval is too wide"),
     }
     return words.get(finding.status, Mark("none", "No cause shown"))
@@ -302,7 +312,8 @@ def _gain_mark(report: Report) -> Mark:
     if recommended is None:
         return Mark("na", "No gain claimed")
     if recommended.trial == report.baseline:
-        return Mark("na", "Nothing to gain", "from these settings")
+        settled = any(one.cause == "no_difference" and one.status == "confirmed" for one in report.findings)
+        return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
     if recommended.firmness == "verified":
         return Mark("full", "Gain verified", "by pairs that did not choose it")
     count = recommended.versus_baseline.rounds if recommended.versus_baseline else rounds(report)
@@ -434,9 +445,13 @@ def _sweep_chart(rows: Sequence[Row], report: Report) -> Chart:
     title = conclusions.sweep(rows, report.noise_floor)
     floor = report.noise_floor.ratio
     band = f" Grey band: the noise floor, {figures.floor(floor)}." if floor else ""
+    decided = any(
+        row.trial.versus_baseline and row.trial.versus_baseline.ci95 for row in rows if row.role != "baseline"
+    )
+    drawn = "; line: 95 % t-interval, not corrected; ticks: the rounds" if decided else ""
     caption = (
-        "Throughput relative to the script as written, paired by round. Dot: geometric mean; line: 95 % t-interval, "
-        f"not corrected; ticks: the rounds. The scale is logarithmic.{band}"
+        "Throughput relative to the script as written, paired by round. "
+        f"Dot: geometric mean{drawn}. The scale is logarithmic.{band}"
     )
     return Chart(sweep.chart(rows, floor, title), title, caption)
 
@@ -452,8 +467,7 @@ def _step_chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
 def _stage_faces(steps: Sequence[Steps], spoken: str) -> dict[str, str]:
     """Words of each stage shown, and the class of its swatch."""
     present = {part for one in steps for part in one.parts}
-    other = "wait" if spoken == "transfer" else "transfer"
-    classes = {spoken: "k1", other: "k2", "synchronise": "k4", "optimizer": "k5", "script": "k3", "rest": "k3"}
+    classes = {part: _SWATCHES[face] for part, (face, _) in stages.faces(spoken).items()}
     return {names.STAGE_WORDS[part]: classes[part] for part in (*names.STAGES, "rest") if part in present}
 
 
@@ -487,7 +501,7 @@ def _frontier_chart(measured: Sequence[Row], report: Report) -> Chart | None:
     if chosen is None:
         return None
     used = figures.byte_size(frontier.memory_bytes(chosen) or 0)
-    title = f"The recommended configuration needs {used}"
+    title = f"The {'recommended configuration' if chosen.role == 'chosen' else 'script as written'} needs {used}"
     caption = "Proportional, pinned and shared memory. Line: configurations that no other one beats in both."
     return Chart(frontier.chart(rows, report.recommendation.frontier, title), title, caption)
 

@@ -51,11 +51,12 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
     for x, y, row in points:
         if row.role != "other":
             _label(ax, x, y, row, at_right=x < (least + reach) / 2)
+    unit, size = ("GB", 1e9) if reach >= 1e9 else ("MB", 1e6)
     xs = _svg.nice_ticks(reach + margin, 3 if narrow else 4, start=least - margin)
-    ax.set_xticks(xs, [f"{tick / 1e9:g}" for tick in xs])
+    ax.set_xticks(xs, [f"{tick / size:g}" for tick in xs])
     ys = _svg.nice_ticks(top * 1.05, start=0.75 * lowest)
     ax.set_yticks(ys, [figures.significant(tick) for tick in ys])
-    ax.set_xlabel("GB: proportional, pinned and shared")
+    ax.set_xlabel(f"{unit}: proportional, pinned and shared")
     ax.grid(axis="y")
     ax.text(0, 1.05, "samples/s", transform=ax.transAxes, color=MUTED, size=11, ha="center")
     return figure

@@ -16,7 +16,6 @@ from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, MUTED, SOFT, Row
 _FACES = {
     "synchronise": (MUTED, BG),
     "optimizer": (BG, INK),
-    "script": (SOFT, INK),
     "rest": (SOFT, INK),
 }
 
@@ -36,8 +35,11 @@ class Steps:
 
 def faces(spoken: str) -> dict[str, tuple[str, str]]:
     """Fill and text colour of each stage; the accent marks the one that the verdict speaks of."""
-    other = "transfer" if spoken == "wait" else "wait"
-    return {**_FACES, spoken: (ACCENT, BG), other: (BAR, INK)}
+    grey = iter(((BAR, INK), (SOFT, INK)))
+    return {
+        **_FACES,
+        **{part: (ACCENT, BG) if part == spoken else next(grey) for part in ("wait", "transfer", "script")},
+    }
 
 
 def chart(steps: Sequence[Steps], spoken: str, title: str) -> Markup:

@@ -107,21 +107,22 @@ def test_what_cannot_be_patched_is_a_change_by_hand():
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
-        (example.confirmed, "pindiag run train.py --sweep --rounds 6"),
+        (example.confirmed, "pindiag run train.py --sweep --budget 10m"),
         (example.verified, None),
         (example.failed, None),
         (example.interrupted, "pindiag run train.py --sweep"),
-        (example.suspected, "drain the loader with and without pin thread"),
+        (example.suspected, "pindiag run train.py --sweep --budget 10m"),
     ],
 )
 def test_the_next_step(make, wanted):
     step = next_step(make(), example.SPEC)
     assert (step and step[1]) == wanted
+    assert step is None or step[2] == step[1].startswith("pindiag run")
 
 
 def test_a_modules_command_names_the_module():
     spec = msgspec.structs.replace(example.BASELINE_SPEC, module=True, target="package.train")
-    assert next_step(example.cpu_baseline(), spec) == ("To try other settings:", "pindiag run -m package.train --sweep")
+    assert next_step(example.cpu_baseline(), spec)[1] == "pindiag run -m package.train --sweep"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_a_modules_command_names_the_module():
         (example.confirmed, ["Cause confirmed", "Provisional:", "Not verified"]),
         (example.verified, ["Cause confirmed", "Gain verified", "Verified"]),
         (example.no_difference, ["No difference", "Nothing to gain", "Nothing to verify"]),
-        (example.suspected, ["Cause suspected", "No gain claimed", "Nothing to verify"]),
+        (example.suspected, ["Cause suspected:", "No gain claimed", "Nothing to verify"]),
         (example.failed, ["Failure confirmed", "No gain claimed", "Nothing to verify"]),
         (example.empty, ["No cause shown", "No gain claimed", "Nothing to verify"]),
     ],
@@ -217,3 +218,33 @@ def test_configurations_in_words():
     )
     plain = msgspec.structs.replace(base, num_workers=0, non_blocking=None, persistent_workers=False)
     assert names.configuration(plain) == "no workers, pin"
+
+
+def test_asking_for_too_few_rounds_is_answered_with_rounds():
+    spec = msgspec.structs.replace(example.SPEC, rounds=3)
+    assert next_step(example.confirmed(), spec)[1] == "pindiag run train.py --sweep --rounds 6"
+
+
+def test_after_all_rounds_a_suspicion_names_its_experiment():
+    report = example.suspected()
+    blocks = [msgspec.structs.replace(block, round=block.round + 2) for block in report.blocks]
+    step = next_step(msgspec.structs.replace(report, blocks=blocks), example.SPEC)
+    assert step == ("Would settle it:", "drain the loader with and without pin thread", False)
+
+
+def test_nothing_to_gain_is_said_only_where_it_is_shown():
+    report = example.no_difference()
+    undecided = msgspec.structs.replace(report, findings=[])
+    assert marks(undecided, None)[1].word == "No gain shown"
+    assert shown(undecided).why_nothing == "no gain was shown"
+    assert shown(report).why_nothing == "the settings as written are as good as any that was tried"
+
+
+def test_the_accent_is_on_the_stage_that_the_verdict_speaks_of():
+    report = example.confirmed()
+    for cause, stage in (("pageable_copy", "transfer"), ("compute_bound", "script"), ("cpu_bound", "wait")):
+        finding = msgspec.structs.replace(report.findings[0], cause=cause)
+        verdict = msgspec.structs.replace(report.verdict, primary_cause=cause)
+        faces = shown(msgspec.structs.replace(report, findings=[finding], verdict=verdict)).stage_faces
+        assert [words for words, face in faces.items() if face == "k1"] == [names.STAGE_WORDS[stage]]
+        assert len(set(faces.values())) == len(faces)
