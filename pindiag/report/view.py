@@ -113,7 +113,7 @@ class View:
         """Why no change is recommended."""
         if not self.rows:
             return "nothing was measured"
-        if any(one.cause == "no_difference" and one.status == "confirmed" for one in self.report.findings):
+        if _no_difference(self.report):
             return "the settings as written are as good as any that was tried"
         if len(self.rows) == 1:
             return "only the script as written was measured"
@@ -235,12 +235,19 @@ def next_step(report: Report, spec: RunSpec) -> tuple[str, str, bool] | None:
         return "To try other settings:", command(spec, "--sweep"), True
     if report.target.status == "interrupted":
         return "To measure it to the end:", command(spec, "--sweep"), True
+    if _no_difference(report):
+        return None
     if report.blocks and rounds(report) < ASKED_ROUNDS and report.verification is None:
         return "To settle it:", command(spec, "--sweep", _more(report, spec)), True
     finding = names.primary_finding(report)
     if finding is not None and finding.status == "suspected" and finding.experiment:
         return "Would settle it:", finding.experiment, finding.experiment.startswith("pindiag ")
     return None
+
+
+def _no_difference(report: Report) -> bool:
+    """Whether it is shown that no configuration is faster."""
+    return any(one.cause == "no_difference" and one.status == "confirmed" for one in report.findings)
 
 
 def _more(report: Report, spec: RunSpec) -> str:
@@ -312,7 +319,7 @@ def _gain_mark(report: Report) -> Mark:
     if recommended is None:
         return Mark("na", "No gain claimed")
     if recommended.trial == report.baseline:
-        settled = any(one.cause == "no_difference" and one.status == "confirmed" for one in report.findings)
+        settled = _no_difference(report)
         return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
     if recommended.firmness == "verified":
         return Mark("full", "Gain verified", "by pairs that did not choose it")

@@ -110,6 +110,7 @@ def test_what_cannot_be_patched_is_a_change_by_hand():
         (example.confirmed, "pindiag run train.py --sweep --budget 10m"),
         (example.verified, None),
         (example.failed, None),
+        (example.no_difference, None),
         (example.interrupted, "pindiag run train.py --sweep"),
         (example.suspected, "pindiag run train.py --sweep --budget 10m"),
     ],
