@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+OBJECT_DEPTH = 2
+
 
 class BatchFacts(NamedTuple):
     """Size of a batch as the target receives it."""
@@ -21,16 +23,16 @@ def tensors_of(batch: Any, depth: int = 8) -> Iterator[torch.Tensor]:
     """All tensors inside nested containers, dataclasses and objects with attributes."""
     if isinstance(batch, torch.Tensor):
         yield batch
-    elif depth > 0 and not isinstance(batch, str | bytes | int | float):
-        for part in _parts(batch):
+    elif isinstance(batch, Mapping | list | tuple) and depth > 0:
+        for part in batch.values() if isinstance(batch, Mapping) else batch:
             yield from tensors_of(part, depth - 1)
+    elif depth > 0:
+        for part in _attributes(batch):
+            # an object may refer to half the program; its own containers are far enough
+            yield from tensors_of(part, min(depth - 1, OBJECT_DEPTH))
 
 
-def _parts(batch: Any) -> list[Any]:
-    if isinstance(batch, Mapping):
-        return list(batch.values())
-    if isinstance(batch, list | tuple):
-        return list(batch)
+def _attributes(batch: Any) -> list[Any]:
     if dataclasses.is_dataclass(batch):
         return [getattr(batch, field.name, None) for field in dataclasses.fields(batch)]
     return list(getattr(batch, "__dict__", {}).values())

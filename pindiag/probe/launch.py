@@ -114,6 +114,8 @@ class Launch:
     def _finish(self, how: str, status: int, failed: str | None) -> None:
         if self._session is not None:
             self._session.finish(failed)
+        elif failed is None:
+            self._recorder.write("unmeasured", key="loader", reason="the script does not import torch")
         self._say_ended(how, status)
 
     def _say_stopped(self) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -256,7 +257,8 @@ class Watch:
     """An iterator over a DataLoader, as the target holds it.
 
     Attributes:
-        iterator: torch's; for iterable datasets it is replaced when one is exhausted while blocks remain.
+        iterator: torch's, None once the target has let go of it (a watch must not keep its workers alive); for
+            iterable datasets it is replaced when one is exhausted while blocks remain.
         stream: the index batches; None for iterable datasets.
         open: whether it may have more to give.
         fresh: whether torch's iterator has given nothing yet.
@@ -267,7 +269,7 @@ class Watch:
     ) -> None:
         self.made = made
         self.loader = loader
-        self.iterator = iterator
+        self._iterator = weakref.ref(iterator)
         self.stream = stream
         self.number = number
         self.facts: BatchFacts | None = None
@@ -280,10 +282,16 @@ class Watch:
 
     def replace(self, iterator: Any, began_ns: int, number: int) -> None:
         """Go on with another iterator of torch's, after the first is exhausted."""
-        self.iterator, self.number, self.began_ns = iterator, number, began_ns
+        self._iterator = weakref.ref(iterator)
+        self.number, self.began_ns = number, began_ns
         self.startup_ms = (time.monotonic_ns() - began_ns) / 1e6
         self.restarts += 1
         self.fresh = True
+
+    @property
+    def iterator(self) -> Any:
+        """See the class."""
+        return self._iterator()
 
     def samples_of(self, batch: Any) -> int:
         """A batch has arrived; its samples as the index batch says, else by the leading dimension of its tensors."""

@@ -64,6 +64,7 @@ class Session:
         self._watches = 0
         self._chosen: Made | None = None
         self._running: Watch | None = None
+        self._held: Any = None
         self._why = "named by an earlier launch of this script" if spec["loader"] else "named by --loader"
         self._facts: batch.BatchFacts | None = None
         self._block: Block | None = None
@@ -185,12 +186,12 @@ class Session:
             self._block.gap(_now(), over=False)
         if self._choice is None:
             return self._torch_iterate(asked)
-        watch = self._watch(asked, asked, made, endless=False, fresh_stream=None)
-        return watch.iterator
+        iterator, _ = self._watch(asked, asked, made, endless=False, fresh_stream=None)
+        return iterator
 
     def _watch(
         self, asked: Any, served: Any, made: Made, *, endless: bool, fresh_stream: loader.IndexStream | None
-    ) -> Watch:
+    ) -> tuple[Any, Watch]:
         """Make torch's iterator of `served` and follow it."""
         began = _now()
         with loader.quiet(self._changes if asked is not served else {}):
@@ -207,7 +208,7 @@ class Session:
         watch = Watch(made, served, iterator, stream, number=self._watches, began_ns=began)
         self._watches += 1
         iterator.__dict__[_WATCH] = watch
-        return watch
+        return iterator, watch
 
     def _serve(self, asked: Any, made: Made) -> Any:
         """The training loop asks for an iterator: the running one goes on, else one begins."""
@@ -226,10 +227,11 @@ class Session:
         twin, _, refused = loader.clone(asked, changes, stream)
         self._refused.update(refused)
         self._how = self._how or ("cloned at iteration" if changes else "nothing to change")
-        self._running = self._watch(asked, twin, made, endless=True, fresh_stream=next(iter(streams), None))
+        fresh_stream = next(iter(streams), None)
+        self._held, self._running = self._watch(asked, twin, made, endless=True, fresh_stream=fresh_stream)
         self._chosen = self._chosen or made
         self._follow(self._running)
-        return self._running.iterator
+        return self._held
 
     def _follow(self, watch: Watch) -> None:
         """Remember the iterator that trains, and what those before it gave."""
@@ -247,7 +249,7 @@ class Session:
         if watch.stream is not None and watch.stream.epoch_is_over:
             watch.stream.resume()
             watch.prime()
-        return watch.iterator
+        return self._held
 
     # -------------------------------------------------------------------------------------------- iteration
 
@@ -336,13 +338,13 @@ class Session:
         if watch.stream is not None or self._spec["natural_epochs"] or watch.fresh:
             watch.open = False
             if watch.stream is None or watch.loader.num_workers > 0:
-                self._running = None  # torch has let go of the workers, or of the dataset's iterator
+                self._running = self._held = None  # torch has let go of the workers, or of the dataset's iterator
             return False
         began = _now()
-        iterator = self._torch_iterate(watch.loader)
-        watch.replace(iterator, began, self._watches)
+        self._held = self._torch_iterate(watch.loader)
+        watch.replace(self._held, began, self._watches)
         self._watches += 1
-        iterator.__dict__[_WATCH] = watch
+        self._held.__dict__[_WATCH] = watch
         return True
 
     def _end_epoch(self, now: int) -> None:
@@ -401,8 +403,8 @@ class Session:
         self._why = why
         self._chosen = watch.made
         self._follow(watch)
-        if watch.open:
-            self._running = watch
+        if watch.open and watch.iterator is not None:
+            self._running, self._held = watch, watch.iterator
             if watch.stream is not None:
                 watch.stream.endless = not self._spec["natural_epochs"]
         self._begin_training(watch)
@@ -482,7 +484,7 @@ class Session:
             self._stop()
 
     def _stop(self) -> None:
-        self._running = None
+        self._running = self._held = None
         self._stopper.begin()
 
     # ---------------------------------------------------------------------------------------------- windows

@@ -104,3 +104,16 @@ def test_a_script_that_profiles_itself_gets_no_window(tmp_path):
     window = launch(tmp_path, script, answers=[{"then": "profile"}]).one(Window)
     assert window.trace is None
     assert "profiler of its own" in window.reason
+
+
+def test_what_the_script_sets_before_it_imports_torch_holds(tmp_path):
+    script = tmp_path / "one_thread.py"
+    script.write_text("import os\nos.environ['OMP_NUM_THREADS'] = '1'\n" + (TARGETS / "plain.py").read_text())
+    environment = {"OMP_NUM_THREADS": "2"}
+    assert launch(tmp_path, script, environment=environment).one(LoaderChosen).intraop_threads == 1
+    assert launch(tmp_path, TARGETS / "plain.py", environment=environment).one(LoaderChosen).intraop_threads == 2
+
+
+def test_the_loss_of_threads_to_the_pin_thread_is_seen_and_not_mended(tmp_path):
+    result = launch(tmp_path, TARGETS / "pinned.py", "1", environment={"OMP_NUM_THREADS": "2"})
+    assert result.one(LoaderChosen).intraop_threads == 1

@@ -110,3 +110,12 @@ def assert_refused(result, reason):
     assert result.one(Unmeasured).key == "torch"
     assert reason in result.piped[0]["reason"]
     assert result.output == ""
+
+
+def test_a_script_without_torch_says_so(tmp_path):
+    script = tmp_path / "plain.py"
+    script.write_text("import sys\nprint('torch' in sys.modules)\n")
+    result = launch(tmp_path, script)
+    assert result.output == "False\n"
+    assert result.one(Unmeasured).key == "loader"
+    assert result.one(TargetEnded).how == "finished"

@@ -16,7 +16,7 @@ class Script:
 
     def batch(self, name, wait_ns=1):
         made = Made(len(self.watches), name, 0, ())
-        watch = self.watches.setdefault(name, Watch(made, None, None, None, number=0, began_ns=0))
+        watch = self.watches.setdefault(name, Watch(made, None, self, None, number=0, began_ns=0))
         watch.delivered += 1
         self.choice.yielded(watch, wait_ns)
 

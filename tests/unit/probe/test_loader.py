@@ -163,7 +163,8 @@ def test_length_of_an_iterable_loader_leaves_no_trace():
 )
 def test_samples_come_from_the_tensors_where_there_are_no_index_batches(batch_size, batch, samples):
     made = loader.Made(0, "x.py:1", 0, ())
-    watch = Watch(made, DataLoader(DATA, batch_size=batch_size), None, None, number=0, began_ns=0)
+    asked = DataLoader(DATA, batch_size=batch_size)
+    watch = Watch(made, asked, iter(asked), None, number=0, began_ns=0)
     assert watch.samples_of({"rows": batch}) == samples
 
 
@@ -173,3 +174,13 @@ def test_the_configuration_is_what_the_loader_says():
         "num_workers": 2, "pin_memory": True, "non_blocking": "mixed", "prefetch_factor": 2,
         "persistent_workers": False, "batch_size": 5,
     }  # fmt: skip
+
+
+def test_a_watch_does_not_keep_the_iterator_of_the_target_alive():
+    asked = DataLoader(DATA)
+    iterator = iter(asked)
+    watch = Watch(loader.Made(0, "x.py:1", 0, ()), asked, iterator, None, number=0, began_ns=0)
+    iterator.__dict__["watch"] = watch
+    assert watch.iterator is iterator
+    del iterator
+    assert watch.iterator is None
