@@ -221,8 +221,10 @@ class Block:
         self._counting = False
         ended = self._last_end
         if with_device:
+            # added to the last step's end: workers of an exhausted dataset may take long to say that they are done
+            asked = _now()
             device.synchronise()
-            ended = _now()
+            ended += _now() - asked
         self._transfers.tally = Tally()
         assert self._reading is not None
         self.totals.add_readings(self._reading, read())

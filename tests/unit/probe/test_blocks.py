@@ -97,6 +97,17 @@ def test_time_between_epochs_is_left_out_and_the_loop_settles_anew(monkeypatch):
     assert record["seconds"] + record["gap_s"] == pytest.approx((record["ended_ns"] - record["started_ns"]) / 1e9)
 
 
+def test_waiting_for_the_end_of_an_epoch_is_no_part_of_a_step(monkeypatch):
+    loop = Loop(monkeypatch, steps=100, seconds=0.01)
+    for _ in range(10):
+        loop.step()
+    loop.block.enter(loop.now)
+    loop.now += 80 * MS
+    loop.block.gap(loop.now, over=True)
+    record = loop.record()
+    assert (record["steps"], record["seconds"]) == (7, pytest.approx(0.071))
+
+
 def test_a_loop_that_left_by_break_ends_with_its_last_optimizer_step(monkeypatch):
     loop = Loop(monkeypatch, steps=100, seconds=0.01)
     for _ in range(10):
