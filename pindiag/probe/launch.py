@@ -86,11 +86,12 @@ class Launch:
                 raise
             if self._stopper.stopping:
                 self._say_stopped()
-                raise SystemExit(0) from None
+                self._stopper.leave()
             self._say_raised(error)
             raise
         if self._stopper.stopping:
             self._say_stopped()
+            self._stopper.leave()
         elif os.getpid() == self._pid:
             self._finish("finished", 0, None)
 
