@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -112,14 +111,15 @@ print(len(list(loader)))
     assert len({batch.pid for batch in batches}) == 2
     assert {batch.launch for batch in batches} == {3}
     assert {batch.samples for batch in batches} == {4}
-    assert 30e6 <= median(batch.fetch_ns for batch in batches) < 50e6
-    assert 20e6 <= median(batch.collate_ns for batch in batches) < 40e6
-    assert median(batch.cpu_ns for batch in batches) < 10e6
+    # A busy machine only adds time, so the least disturbed batch shows what was planted.
+    assert 30e6 <= min(batch.fetch_ns for batch in batches) < 50e6
+    assert 20e6 <= min(batch.collate_ns for batch in batches) < 40e6
+    assert min(batch.cpu_ns for batch in batches) < 10e6
 
 
 def test_planted_spin(child: Child) -> None:
     child("install()\nlist(DataLoader(Data('spins'), 4, num_workers=1))")
-    spun = median(batch.cpu_ns for batch in child.batches())
+    spun = min(batch.cpu_ns for batch in child.batches())
     assert 40e6 <= spun < 44e6
 
 
