@@ -251,10 +251,13 @@ def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
 
 
 def _room(best: Experiment | None, bound: float | None) -> float | None:
-    """What removing the cause could give at most, after an experiment that did not settle it."""
+    """What removing the cause could give at most, after an experiment that did not settle it.
+
+    Where it ran slower the interval is not stretched in the cause's favour: what ran slower is no suspect.
+    """
     if best is None:
         return bound
-    left = best.effect if best.gain.interval is None else best.gain.interval[1]
+    left = best.effect if best.gain.interval is None or best.effect <= 1 else best.gain.interval[1]
     return left if bound is None else min(left, bound)
 
 
