@@ -80,7 +80,8 @@ def _print_findings(console: Console, report: Report) -> None:
     console.print(report.verdict.headline, style="bold", markup=False)
     primary = next((f for f in report.findings if f.cause == report.verdict.primary_cause), None)
     if primary is not None:
-        for fix in primary.fixes[:1]:
+        shown = [fix for fix in primary.fixes if fix.effect is not None and fix.effect.kind != "predicted"]
+        for fix in shown[:1]:
             _print_fix(console, fix.summary, fix.patch)
     for finding in _worth_a_line(report.findings):
         console.print(f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}", markup=False)

@@ -1,0 +1,126 @@
+"""Runs recorded on an H200: their reports are made again from the records, and every figure is recomputed beside them.
+
+tests/data/h200/README.md says when and how each was recorded.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pindiag import api
+from pindiag.model import Block, Report
+from pindiag.store import RunDirectory
+
+DATA = Path(__file__).parents[1] / "data" / "h200"
+RECORDED = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))
+
+
+@pytest.fixture(scope="module", params=RECORDED)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    folder = tmp_path_factory.mktemp(request.param)
+    with tarfile.open(DATA / f"{request.param}.tar.xz") as archive:
+        archive.extractall(folder)
+    return RunDirectory.open(folder / request.param)
+
+
+@pytest.fixture(scope="module")
+def recorded(run: RunDirectory) -> Report:
+    return run.read_report()
+
+
+@pytest.fixture(scope="module")
+def made(run: RunDirectory) -> Report:
+    return api.assemble(run)[0]
+
+
+def rates(run: RunDirectory, made: Report, trial: str, purposes: tuple[str, ...]) -> dict[int, list[float]]:
+    """Samples per second by round, from the records alone."""
+    shown = {block.id for block in made.blocks if block.trial == trial and block.purpose in purposes}
+    found: dict[int, list[float]] = {}
+    for record in run.records():
+        if isinstance(record, Block) and record.block in shown and record.status == "counted":
+            found.setdefault(record.round, []).append(record.samples / record.seconds)
+    return found
+
+
+def test_something_is_recorded() -> None:
+    assert {"article_floats", "augment_resnet"} <= set(RECORDED)
+
+
+def test_figures_are_those_of_the_recording(made: Report, recorded: Report) -> None:
+    assert made.trials == recorded.trials
+    assert made.verification == recorded.verification
+    assert made.noise_floor == recorded.noise_floor
+    assert [(f.cause, f.status, f.severity) for f in made.findings] == [
+        (f.cause, f.status, f.severity) for f in recorded.findings
+    ]
+    assert made.verdict.headline == recorded.verdict.headline
+
+
+def test_throughput_comes_from_blocks(run: RunDirectory, made: Report) -> None:
+    for trial in made.trials:
+        by_round = rates(run, made, trial.id, ("discover", "round"))
+        every = [rate for group in by_round.values() for rate in group]
+        if trial.samples_per_second is None:
+            assert not every
+        else:
+            assert trial.samples_per_second.median == pytest.approx(statistics.median(every))
+
+
+def test_ratios_are_paired_within_rounds(run: RunDirectory, made: Report) -> None:
+    assert made.baseline is not None
+    base = rates(run, made, made.baseline, ("discover", "round"))
+    for trial in made.trials:
+        if trial.id == made.baseline or trial.versus_baseline is None:
+            continue
+        logs = [
+            statistics.fmean(map(math.log, group)) - statistics.fmean(map(math.log, base[number]))
+            for number, group in rates(run, made, trial.id, ("discover", "round")).items()
+            if number in base
+        ]
+        assert trial.versus_baseline.ratio == pytest.approx(math.exp(statistics.fmean(logs)))
+        assert trial.versus_baseline.rounds == len(logs)
+
+
+def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:
+    for trial in made.trials:
+        blocks = [r for r in run.records() if isinstance(r, Block) and r.block in trial.blocks]
+        if not blocks:
+            continue
+        step_ms = 1e3 * sum(block.seconds for block in blocks) / sum(block.steps for block in blocks)
+        stages = trial.stage_ms
+        parts = (stages.wait, stages.transfer, stages.synchronise, stages.optimizer, stages.script)
+        assert sum(part for part in parts if part is not None) == pytest.approx(step_ms, rel=0.02)
+
+
+def test_windows_saw_the_gpu(made: Report) -> None:
+    seen = [trial.gpu for trial in made.trials if trial.gpu is not None and trial.gpu.kernel_ms is not None]
+    assert seen
+    for gpu in seen:
+        assert gpu.kernel_ms is not None and gpu.kernel_ms > 0
+        assert gpu.busy_share is not None and 0 < gpu.busy_share <= 1
+
+
+def test_pinned_copies_are_told_from_pageable_ones(made: Report) -> None:
+    for trial in made.trials:
+        if trial.gpu is None or not trial.gpu.copy_gb_per_s:
+            continue
+        pinned = (trial.gpu.pinned_bytes or 0) > (trial.gpu.pageable_bytes or 0)
+        assert pinned is trial.configuration.pin_memory
+        assert (trial.gpu.copy_gb_per_s > 25) is pinned
+
+
+def test_the_truth_of_the_sample_holds(made: Report, run: RunDirectory) -> None:
+    """No cause is confirmed that samples/truth.toml excludes."""
+    try:
+        import tomllib
+    except ModuleNotFoundError:
+        import tomli as tomllib
+    truth = tomllib.loads((Path(__file__).parents[2] / "samples" / "truth.toml").read_text())
+    excluded = truth[run.path.name]["cuda"]["never"]
+    assert not [f.cause for f in made.findings if f.status == "confirmed" and f.cause in excluded]
