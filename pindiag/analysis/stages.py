@@ -73,7 +73,13 @@ class Totals:
 
     @property
     def pin_busy_share(self) -> float | None:
-        """Receiving and pinning over the counted time."""
-        found = [block for block in self.blocks if block.pin_thread is not None and block.pin_thread.batches]
-        busy = sum(block.pin_thread.receive_ms + block.pin_thread.pin_ms for block in found if block.pin_thread)
-        return busy / sum(block.seconds * 1e3 for block in found) if found else None
+        """Share of the counted time in which whoever pins does not wait for data.
+
+        Unmapping the shared memory of a batch that is done falls between two batches and into neither receiving nor
+        pinning: of a pin thread, all that is not waiting is work.
+        """
+        found = [
+            (b.pin_thread, b.seconds * 1e3) for b in self.blocks if b.pin_thread is not None and b.pin_thread.batches
+        ]
+        busy = sum(pin.pin_ms if pin.in_main_thread else max(0.0, ms - pin.idle_ms) for pin, ms in found)
+        return busy / sum(ms for _, ms in found) if found else None

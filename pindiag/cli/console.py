@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from pindiag.api import Step
-    from pindiag.model import Finding, Report
+    from pindiag.model import Finding, Fix, Report
 
 MARKS = {"confirmed": "●", "suspected": "◐", "not_settled": "○", "ruled_out": "⊘", "not_applicable": "–", "error": "!"}
 
@@ -82,16 +82,18 @@ def _print_findings(console: Console, report: Report) -> None:
     if primary is not None:
         shown = [fix for fix in primary.fixes if fix.effect is not None and fix.effect.kind != "predicted"]
         for fix in shown[:1]:
-            _print_fix(console, fix.summary, fix.patch)
+            _print_fix(console, fix)
     for finding in _worth_a_line(report.findings):
         console.print(f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}", markup=False)
 
 
-def _print_fix(console: Console, summary: str, patch: str | None) -> None:
-    console.print(summary, markup=False)
-    for line in (patch or "").splitlines():
+def _print_fix(console: Console, fix: Fix) -> None:
+    console.print(fix.summary, markup=False)
+    for line in (fix.patch or "").splitlines():
         style = {"+": "blue", "-": "dim"}.get(line[:1], "")
         console.print(f"    {line}", style=style, markup=False)
+    for line in (fix.snippet or "").splitlines():
+        console.print(f"  To do by hand: {line}", markup=False)
 
 
 def _worth_a_line(findings: Sequence[Finding]) -> list[Finding]:

@@ -84,6 +84,13 @@ def _diff(report: Report) -> tuple[list[str], int]:
     return lines, 0
 
 
+def _by_hand(report: Report) -> list[str]:
+    """What the patch leaves to the user, so that nobody applies half a change."""
+    fix = main_fix(report)
+    lines = fix.snippet.splitlines() if fix is not None and fix.snippet else []
+    return [f"To do by hand{' as well' if fix and fix.patch else ''}: `{line.replace('`', chr(39))}`" for line in lines]
+
+
 def _notes(report: Report, spec: RunSpec) -> list[str]:
     finding = names.primary_finding(report)
     against = [
@@ -95,6 +102,7 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
     gaps = list(dict.fromkeys(gap.reason for gap in report.not_measured))
     more = f" and {len(gaps) - _MOST_GAPS} more reasons" if len(gaps) > _MOST_GAPS else ""
     notes = [
+        *_by_hand(report),
         f"Against it: {'; '.join(against)}." if against else "",
         " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
         f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",

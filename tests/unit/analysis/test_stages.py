@@ -36,11 +36,16 @@ def test_stages_never_sum_to_more_than_the_step():
 
 
 def test_pin_thread_shares():
-    thread = PinThread(batches=10, receive_ms=100.0, pin_ms=600.0, idle_ms=300.0, in_main_thread=False)
+    thread = PinThread(batches=10, receive_ms=100.0, pin_ms=400.0, idle_ms=300.0, in_main_thread=False)
     totals = Totals([block(pin_thread=thread), block()])
-    assert totals.pin_thread().pin == pytest.approx(60)
+    assert totals.pin_thread().pin == pytest.approx(40)
     assert totals.pin_busy_share == pytest.approx(0.7)
     assert totals.pin_in_main_thread is False
+
+
+def test_the_main_thread_pins_only_while_it_pins():
+    thread = PinThread(batches=10, receive_ms=0.0, pin_ms=400.0, idle_ms=0.0, in_main_thread=True)
+    assert Totals([block(pin_thread=thread)]).pin_busy_share == pytest.approx(0.4)
 
 
 def test_without_blocks_nothing_is_known():
