@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import json
 import os
 import platform
 import re
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +91,8 @@ class Launch:
             if self._stopper.stopping:
                 self._say_stopped()
                 self._stopper.leave()
-            self._say_raised(error)
+            with undisturbed():
+                self._say_raised(error)
             raise
         if self._stopper.stopping:
             self._say_stopped()
@@ -134,6 +139,20 @@ class Launch:
             steps=session.steps if session is not None else 0,
             epochs=session.epochs if session is not None else None,
         )
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let no further death of a worker raise in here, as torch's handler would wherever the main thread is."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGCHLD"):
+        yield
+        return
+    handler = signal.signal(signal.SIGCHLD, lambda *_: None)
+    try:
+        yield
+    finally:
+        if handler is not None:
+            signal.signal(signal.SIGCHLD, handler)
 
 
 def _message(error: BaseException) -> str:

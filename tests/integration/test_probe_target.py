@@ -18,6 +18,12 @@ ENDINGS = TARGETS / "endings.py"
 LONG = [order(steps=1000)]
 
 
+def without_tracker(output):
+    """Without what Python's resource tracker says, or not, of spawned workers that end while it ends."""
+    lines = output.splitlines()
+    return [line for line in lines if "resource_tracker" not in line and not line.startswith("  warnings.warn(")]
+
+
 def plainly(folder, *words):
     child = subprocess.run(
         [sys.executable, *map(str, words)],
@@ -68,7 +74,7 @@ def test_a_syntax_error_looks_as_in_plain_python(tmp_path):
 def test_a_module_runs_as_by_python_m(tmp_path, arguments):
     returncode, output = plainly(TARGETS, "-m", "package", *arguments)
     result = launch(tmp_path, "package", *arguments, module=True, cwd=TARGETS, natural_epochs=True, blocks=LONG)
-    assert (result.output, result.returncode) == (output, returncode)
+    assert (without_tracker(result.output), result.returncode) == (without_tracker(output), returncode)
     assert result.one(LoaderChosen).start_method == "spawn"
 
 

@@ -81,7 +81,10 @@ def test_worker_killed(product: Product) -> None:
     done = product("run", "train.py", "-o", "out", "--steps", "500")
     assert done.returncode == 3, done.stderr
     report = product.report()
-    assert report.target.error is not None and "killed by signal" in report.target.error
+    error = report.target.error or ""
+    assert "train.py" in error
+    # torch meets the dead worker's closed socket or the signal, whichever comes first
+    assert "killed by signal" in error or "Connection" in error or "exited unexpectedly" in error
     product.wait_until_gone(1)
 
 
