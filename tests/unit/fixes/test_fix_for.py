@@ -16,7 +16,7 @@ for images, labels in loader:
     images = images.to(device)
     labels = labels.to(device)
 """
-SOURCES = {"/home/me/work/train.py": TRAIN}
+SOURCES = {"/home/me/project/train.py": TRAIN}
 
 
 def make_fix(**changes):
@@ -32,14 +32,14 @@ def make_fix(**changes):
     )
 
 
-def done(fix, transfers=("/home/me/work/train.py:10", "/home/me/work/train.py:11"), **options):
-    options = {"loader": "/home/me/work/train.py:4", "sources": SOURCES, "root": "/home/me/work", **options}
+def done(fix, transfers=("/home/me/project/train.py:10", "/home/me/project/train.py:11"), **options):
+    options = {"loader": "/home/me/project/train.py:4", "sources": SOURCES, "root": "/home/me/project", **options}
     return fix_for(fix, transfers=transfers, **options)
 
 
 def test_one_patch_for_loader_and_copies_that_the_patch_tool_takes(tmp_path):
     fix = done(make_fix(num_workers=0, pin_memory=True, non_blocking=True))
-    assert fix.location == "/home/me/work/train.py:4"
+    assert fix.location == "/home/me/project/train.py:4"
     assert fix.snippet is None
     (tmp_path / "train.py").write_text(TRAIN)
     subprocess.run(["git", "apply", "-"], input=fix.patch, text=True, cwd=tmp_path, check=True)
@@ -49,14 +49,14 @@ def test_one_patch_for_loader_and_copies_that_the_patch_tool_takes(tmp_path):
 
 
 def test_copies_in_another_file_are_in_the_same_patch():
-    sources = {**SOURCES, "/home/me/work/lib/step.py": "def step(x):\n    return x.cuda()\n"}
-    fix = done(make_fix(pin_memory=True, non_blocking=True), ["/home/me/work/lib/step.py:2"], sources=sources)
+    sources = {**SOURCES, "/home/me/project/lib/step.py": "def step(x):\n    return x.cuda()\n"}
+    fix = done(make_fix(pin_memory=True, non_blocking=True), ["/home/me/project/lib/step.py:2"], sources=sources)
     assert "+++ b/lib/step.py" in fix.patch
     assert "+++ b/train.py" in fix.patch
 
 
 def test_what_cannot_be_edited_becomes_a_snippet_with_its_reason():
-    sources = {"/home/me/work/train.py": TRAIN.replace("num_workers=4", "num_workers=args.workers")}
+    sources = {"/home/me/project/train.py": TRAIN.replace("num_workers=4", "num_workers=args.workers")}
     fix = done(make_fix(num_workers=0, pin_memory=True), sources=sources)
     assert "+    pin_memory=True" in fix.patch
     assert fix.snippet == "num_workers=0  # not in the patch: it comes from `args.workers`; change it there"
@@ -91,8 +91,8 @@ def test_without_an_accelerator_pinning_is_guarded_and_not_proposed_again():
         explanation="-",
         fixes=[make_fix(pin_memory=False)],
     )
-    where = {"loader": "/home/me/work/train.py:4", "transfers": [], "root": "/home/me/work"}
-    fix = complete(finding, sources={"/home/me/work/train.py": pinned}, **where).fixes[0]
+    where = {"loader": "/home/me/project/train.py:4", "transfers": [], "root": "/home/me/project"}
+    fix = complete(finding, sources={"/home/me/project/train.py": pinned}, **where).fixes[0]
     assert "+    pin_memory=torch.cuda.is_available()," in fix.patch
     mended = pinned.replace("pin_memory=True", "pin_memory=torch.cuda.is_available()")
-    assert complete(finding, sources={"/home/me/work/train.py": mended}, **where).fixes[0].patch is None
+    assert complete(finding, sources={"/home/me/project/train.py": mended}, **where).fixes[0].patch is None
