@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pindiag.model import (
     AnyRecord,
     Block,
+    BlockOrder,
+    BlockPhase,
+    BlocksOrdered,
     Configuration,
     FirstStep,
+    Isolation,
     LaunchBegan,
     LaunchEnded,
     LaunchOrder,
     LoaderChosen,
     Machine,
+    NextBlocks,
+    Purpose,
     RunEnded,
     TargetFailed,
     Treatment,
+    TreatmentRefused,
+    Window,
 )
 from pindiag.stats import Rate
 
 DISCOVER_TRIAL = "baseline"
 """What the first launch calls its block: the configuration, and with it the id, is not known yet."""
 
-Purpose = Literal["discover", "round", "verify"]
 T = TypeVar("T")
 
 
@@ -64,6 +71,11 @@ class Launch:
         return "round" if self.order is None else self.order.purpose
 
     @property
+    def isolation(self) -> Isolation:
+        """Whether it ran blocks of many treatments (live) or of one."""
+        return "fresh" if self.order is None else self.order.isolation
+
+    @property
     def treatment(self) -> Treatment | None:
         """What it ran under; None: the script as written."""
         return None if self.order is None else self.order.treatment
@@ -72,6 +84,29 @@ class Launch:
     def round(self) -> int:
         """The round of its first block."""
         return self.order.blocks[0].round if self.order is not None and self.order.blocks else 1
+
+    @cached_property
+    def orders(self) -> list[NextBlocks]:
+        """What it was told to do, the order that it was started with first."""
+        order = self.order
+        first = [] if order is None else [_as_next(order)]
+        return first + [told.next for told in self.all(BlocksOrdered)]
+
+    @cached_property
+    def block_orders(self) -> list[BlockOrder]:
+        """All blocks that it was told to run."""
+        return [block for order in self.orders for block in order.blocks]
+
+    @property
+    def unfinished(self) -> BlockOrder | None:
+        """The block that it was told to run and has not reported: the running one, or the one in which it ended."""
+        done = {block.block for block in self.all(Block) if block.status != "failed"}
+        done |= {refused.block for refused in self.all(TreatmentRefused)}
+        return next((order for order in self.block_orders if order.block not in done), None)
+
+    def trial_of(self, order: BlockOrder) -> Treatment | None:
+        """What a block of it runs under; None: the script as written."""
+        return order.treatment or self.treatment
 
     @property
     def ended(self) -> LaunchEnded | None:
@@ -95,9 +130,14 @@ class Launch:
 
     @property
     def spent_s(self) -> float:
-        """What it took of the budget: from its first training step to its end."""
-        first, ended = self.first(FirstStep), self.ended
-        return (ended.t_ns - first.t_ns) / 1e9 if first is not None and ended is not None else 0.0
+        """What it took of the budget: from its first training step to its end, or to what was last heard of it."""
+        first = self.first(FirstStep)
+        return 0.0 if first is None else max(0, self._latest_ns - first.t_ns) / 1e9
+
+    @property
+    def _latest_ns(self) -> int:
+        heard = [*self.all(LaunchEnded), *self.all(Block), *self.all(BlockPhase), *self.all(Window)]
+        return max((record.t_ns for record in heard), default=0)
 
 
 class Journal:
@@ -142,29 +182,46 @@ class Journal:
         found: dict[str, Treatment] = {}
         if self.baseline is not None:
             found[self.baseline.id] = Treatment(id=self.baseline.id, kind="configuration", configuration=self.baseline)
-        for order in (launch.order for launch in self.launches):
-            for treatment in [] if order is None else [*order.planned, order.treatment]:
-                if treatment is not None:
+        for launch in self.launches:
+            told = [treatment for order in launch.orders for treatment in order.planned]
+            ordered = [launch.trial_of(block) for block in launch.block_orders]
+            for treatment in [*told, launch.treatment, *ordered]:
+                if treatment is not None and launch.purpose != "scout":
                     found.setdefault(treatment.id, treatment)
         return found
+
+    @cached_property
+    def skipped(self) -> dict[str, str]:
+        """Treatments that plan left out, with its reason."""
+        orders = (order for launch in self.launches for order in launch.orders)
+        return {name: reason for order in orders for name, reason in order.skipped.items()}
+
+    @property
+    def running(self) -> Launch | None:
+        """The launch that has begun and not ended."""
+        return next((launch for launch in self.launches if launch.ended is None), None)
 
     def trial(self, name: str) -> str:
         """The id of a trial by the name that a record gives it."""
         return self.baseline_id or name if name == DISCOVER_TRIAL else name
 
-    def blocks(self, *purposes: Purpose) -> list[Block]:
-        """Blocks that count, of launches with one of these purposes."""
+    def blocks(self, *purposes: Purpose, isolation: Isolation | None = None) -> list[Block]:
+        """Blocks that count, of launches with one of these purposes and, where it is given, of one isolation."""
         return [
             block
             for launch in self.launches
-            if launch.purpose in purposes
+            if launch.purpose in purposes and isolation in (None, launch.isolation)
             for block in launch.all(Block)
             if usable(block)
         ]
 
-    def rates(self, *purposes: Purpose) -> list[Rate]:
+    def rates(self, *purposes: Purpose, isolation: Isolation | None = None) -> list[Rate]:
         """Throughput of the blocks that count."""
         return [
             Rate(round=block.round, trial=self.trial(block.trial), value=block.samples / block.seconds)
-            for block in self.blocks(*purposes)
+            for block in self.blocks(*purposes, isolation=isolation)
         ]
+
+
+def _as_next(order: LaunchOrder) -> NextBlocks:
+    return NextBlocks(blocks=order.blocks, planned=order.planned, skipped=order.skipped)

@@ -16,6 +16,9 @@ SCHEMA_VERSION = 1
 Scalar = bool | int | float | str | None
 NonBlocking = bool | Literal["mixed"] | None
 Isolation = Literal["live", "fresh"]
+Purpose = Literal["discover", "scout", "round", "verify"]
+Ablation = Literal["compute_only", "host_batch", "loader_only"]
+Tweak = Literal["intraop_threads", "lazy_sync"]
 Severity = Literal["high", "medium", "low"]
 Status = Literal["confirmed", "suspected", "not_settled", "ruled_out", "not_applicable", "error"]
 
@@ -53,15 +56,18 @@ class Treatment(Base, frozen=True, kw_only=True):
     """What a block runs under.
 
     `changes` names only what differs from the script as written; it is all that the probe applies, so an empty
-    one is the baseline.
+    one is the baseline. Beside the loader's arguments and `non_blocking` it may hold what a tweak changes:
+    `intraop_threads` (the main thread's number) and `lazy_sync` (calls that wait for the device give what they gave
+    before). An ablation's `changes` say how its batches are made: `pin_memory` and `non_blocking` of `host_batch`,
+    `pin_memory` of `loader_only`.
     """
 
     id: str
     kind: Literal["configuration", "ablation", "tweak"]
     configuration: Configuration
     changes: dict[str, bool | int | None] = {}
-    ablation: str | None = None
-    tweak: str | None = None
+    ablation: Ablation | None = None
+    tweak: Tweak | None = None
 
 
 class BlockOrder(Base, frozen=True, kw_only=True):
@@ -77,22 +83,44 @@ class BlockOrder(Base, frozen=True, kw_only=True):
     seconds: float = 1.5
     settle_steps: int | None = None
     steps: int | None = None
+    treatment: Treatment | None = None
+    """In a live launch: what the block runs under. None: whatever the launch runs under."""
+    intraop_threads: int | None = None
+    """In a live launch: the main thread's number in a fresh process under this treatment (FACTS.md A6), set once the
+    block's first batch is there. None: left alone."""
 
 
 class LaunchOrder(Base, frozen=True, kw_only=True):
     """One start of the target, as `plan` wants it."""
 
-    purpose: Literal["discover", "round", "verify"]
+    purpose: Purpose
+    """discover: finds the training loader; scout: reads the intra-op threads of a fresh process after its first step,
+    and runs no block; round: part of the race; verify: one of a pair that did not choose what it verifies."""
     isolation: Isolation = "fresh"
+    """live: the launch runs blocks of many treatments, and is sent more of them while it runs."""
     treatment: Treatment | None
-    """None: the script as written, before its configuration is known (the first launch)."""
+    """None: the script as written (the first launch, and every live one)."""
     blocks: list[BlockOrder]
+    """All blocks of a fresh launch; the first ones of a live launch."""
     profile: bool = False
     """A profiler window after the last counted block."""
     natural_epochs: bool = False
     """Epochs end where the script's own would."""
     planned: list[Treatment] = []
     """In the first launch of a round: everything that this round was to run, so that what had no turn is known."""
+    skipped: dict[str, str] = {}
+    """Beside `planned`: ids of treatments left out, with the reason."""
+
+
+class NextBlocks(Base, frozen=True, kw_only=True):
+    """What a live launch is to do next; with neither blocks nor windows it is stopped."""
+
+    blocks: list[BlockOrder] = []
+    windows: list[BlockOrder] = []
+    """Profiler windows, one a treatment, after which the launch is stopped: no block may follow them. Only `trial`
+    and `treatment` of an order are looked at."""
+    planned: list[Treatment] = []
+    """Where a round begins: everything that it is to run, so that what had no turn is known."""
     skipped: dict[str, str] = {}
     """Beside `planned`: ids of treatments left out, with the reason."""
 
@@ -128,6 +156,7 @@ class ProbeSpec(Base, frozen=True, kw_only=True):
     device: str | None
     keep_cap_bytes: int
     """An existing file larger than this is not changed in place."""
+    isolation: Isolation = "fresh"
 
 
 class RunSpec(Base, frozen=True, kw_only=True):
@@ -153,7 +182,8 @@ class RunSpec(Base, frozen=True, kw_only=True):
     loader: str | None
     wait_s: float
     verify: bool = True
-    fresh: bool = True
+    fresh: bool = False
+    """Every treatment in launches of its own."""
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str
@@ -284,6 +314,20 @@ class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class BlocksOrdered(Record, tag="blocks_ordered", frozen=True, kw_only=True):
+    """A live launch was told what to do next, at the end of a block."""
+
+    next: NextBlocks
+
+
+class TreatmentRefused(Record, tag="treatment_refused", frozen=True, kw_only=True):
+    """A block of a live launch was not run, because the machine could not hold it; the next one took its place."""
+
+    block: int
+    trial: str
+    reason: str
+
+
 class FilesSettled(Record, tag="files_settled", frozen=True, kw_only=True):
     """The user's files were put back after a launch; new ones moved or listed."""
 
@@ -337,6 +381,8 @@ class LoaderIterated(Record, tag="loader_iterated", frozen=True, kw_only=True):
     """From the call of `__iter__` to the first batch."""
     start_method: str | None
     worker_pids: list[int]
+    trial: str | None = None
+    """The treatment that it serves, in a live launch."""
 
 
 class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
@@ -380,6 +426,18 @@ class TreatmentApplied(Record, tag="treatment_applied", frozen=True, kw_only=Tru
     """Name of the change to the reason."""
     how: str
     """"cloned at iteration", "changed at construction", "nothing to change"."""
+
+
+class DatasetChanged(Record, tag="dataset_changed", frozen=True, kw_only=True):
+    """The dataset was not as before after it had served in the main process (no workers). Also on the pipe.
+
+    Workers forked from now on inherit what it has become, so no later block of this launch tells about other treatments.
+    """
+
+    trial: str
+    block: int
+    what: str
+    """The first difference found, e.g. "cache: 0 entries before, 640 after"."""
 
 
 class BlockPhase(Record, tag="block_phase", frozen=True, kw_only=True):
@@ -469,6 +527,11 @@ class Block(Record, tag="block", frozen=True, kw_only=True):
     """Field to the reason why it is null."""
     probe_us_per_step: float
     """The probe's own time in the main thread, measured in this block."""
+    intraop_threads: int | None = None
+    """Of the main thread at the block's end, read by ctypes (FACTS.md A6)."""
+    notes: list[str] = []
+    """What a reader should know of how it was served, e.g. that replayed batches were copied for each step because
+    the script changes them in place."""
 
 
 class Window(Record, tag="window", frozen=True, kw_only=True):
@@ -532,6 +595,8 @@ AnyRecord = (
     | LaunchEnded
     | Sample
     | MemoryRead
+    | BlocksOrdered
+    | TreatmentRefused
     | FilesSettled
     | RunEnded
     | LaunchStarted
@@ -540,6 +605,7 @@ AnyRecord = (
     | LoaderChosen
     | FirstStep
     | TreatmentApplied
+    | DatasetChanged
     | BlockPhase
     | Block
     | Window
@@ -678,13 +744,13 @@ class Trial(Base, frozen=True, kw_only=True):
     id: str
     kind: Literal["configuration", "ablation", "tweak"]
     configuration: Configuration
-    ablation: str | None
-    tweak: str | None
+    ablation: Ablation | None
+    tweak: Tweak | None
     isolation: Isolation
     status: Literal["measured", "failed", "skipped", "predicted"]
     reason: str | None
     blocks: list[int]
-    """Ids of its counted blocks, verification excluded."""
+    """Ids of its counted blocks in the race, all of them live or all of them fresh."""
     steps: int
     samples_per_second: Estimate | None
     versus_baseline: Ratio | None
@@ -715,7 +781,7 @@ class BlockFigures(Base, frozen=True, kw_only=True):
     seconds: float
     status: str
     reason: str | None
-    purpose: Literal["discover", "round", "verify"]
+    purpose: Purpose
     journal: str
     """Where its record stands: file name and line."""
 
@@ -821,7 +887,7 @@ class NoiseFloor(Base, frozen=True, kw_only=True):
 
 
 class Ceilings(Base, frozen=True, kw_only=True):
-    """Ids of the ablations that ran."""
+    """Ids of the ablations that ran; their trials hold samples/s and the ratio to the baseline."""
 
     compute_only: str | None
     host_batch: list[str]
@@ -857,6 +923,10 @@ class Verification(Base, frozen=True, kw_only=True):
     ratio: float
     ci95: tuple[float, float] | None
     agrees_with_live: bool | None
+    """Whether the live ratio lies within the fresh interval; None without a live ratio or without an interval."""
+    live_ratio: float | None = None
+    """Of the same configuration in the live race."""
+    live_ci95: tuple[float, float] | None = None
 
 
 class LaunchFigures(Base, frozen=True, kw_only=True):

@@ -6,25 +6,81 @@ the same rounds, and never at the verification, so they name the same one.
 
 from __future__ import annotations
 
-from pindiag.journal import Journal
-from pindiag.model import Treatment
-from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios
+import math
+from collections.abc import Collection
+
+from pindiag.journal import Journal, Launch, usable
+from pindiag.model import Block, Treatment
+from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios, trend
 
 AS_GOOD_AS_THE_BEST = 1.02
 """Within this ratio of the best, the cheaper one is recommended."""
 
+FEWEST_FOR_DRIFT = 6
+"""Baseline blocks of a live launch below which a drift cannot be told from noise."""
+
+DRIFT = 1.15
+"""What the baseline may change over a live launch; ratios within rounds cancel a common drift, but not what a
+treatment before it left behind."""
+
+BY_CHANCE = 0.01
+
 
 def race_rates(journal: Journal) -> list[Rate]:
-    """Throughput of all blocks of the rounds; the first launch is the baseline's first block of round 1."""
-    return journal.rates("discover", "round")
+    """Throughput of all blocks of the rounds.
+
+    A round is live or fresh as a whole. What ran in fresh rounds too is judged by these alone; the baseline, which
+    every round is compared with, keeps both.
+    """
+    fresh = journal.rates("discover", "round", isolation="fresh")
+    settled = {rate.trial for rate in fresh} - {journal.baseline_id}
+    live = journal.rates("discover", "round", isolation="live")
+    return [rate for rate in live if rate.trial not in settled] + fresh
 
 
 def standings(journal: Journal) -> dict[str, Mean]:
-    """Ratio to the baseline of every configuration that ran, paired within rounds."""
+    """Ratio to the baseline of every configuration that ran, paired within rounds; p corrected over all of them."""
+    return _compared(journal, [name for name, made in journal.treatments.items() if made.kind == "configuration"])
+
+
+def beside(journal: Journal) -> dict[str, Mean]:
+    """Ratio to the baseline of every ablation and tweak, paired within rounds.
+
+    Each answers a question of its own, so nothing is corrected: they do not compete.
+    """
+    others = [name for name, made in journal.treatments.items() if made.kind != "configuration"]
+    return {name: mean for other in others for name, mean in _compared(journal, [other]).items()}
+
+
+def _compared(journal: Journal, names: Collection[str]) -> dict[str, Mean]:
     if journal.baseline_id is None:
         return {}
-    known = [rate for rate in race_rates(journal) if rate.trial in journal.treatments]
-    return compare(known, journal.baseline_id)
+    known = {*names, journal.baseline_id}
+    return compare([rate for rate in race_rates(journal) if rate.trial in known], journal.baseline_id)
+
+
+def live_ratio(journal: Journal, trial: str) -> Mean | None:
+    """Ratio to the baseline in the live rounds alone, whatever fresh ones say."""
+    if journal.baseline_id is None:
+        return None
+    ratios = paired_ratios(journal.rates("discover", "round", isolation="live"), journal.baseline_id).get(trial)
+    return geometric_mean(ratios) if ratios else None
+
+
+def drifts(journal: Journal) -> bool:
+    """Whether the baseline's live blocks change over a launch by more than chance and noise.
+
+    Then the process is not what it was, and fresh launches decide.
+    """
+    return any(_drifts(journal, launch) for launch in journal.launches if launch.isolation == "live")
+
+
+def _drifts(journal: Journal, launch: Launch) -> bool:
+    own = [block for block in launch.all(Block) if usable(block) and journal.trial(block.trial) == journal.baseline_id]
+    if len(own) < FEWEST_FOR_DRIFT:
+        return False
+    slope = trend([math.log(block.samples / block.seconds) for block in own])
+    return slope.p < BY_CHANCE and abs(slope.total) > math.log(DRIFT)
 
 
 def floor(journal: Journal) -> tuple[float | None, int]:

@@ -120,6 +120,33 @@ def compare(rates: Iterable[Rate], baseline: str) -> dict[str, Mean]:
     return {trial: Mean(mean.value, mean.ci95, mean.count, corrected.get(trial)) for trial, mean in means.items()}
 
 
+@dataclass(frozen=True)
+class Trend:
+    """A straight line through values in their order."""
+
+    total: float
+    """From the first to the last value, as the line has it."""
+    p: float
+    """Two-sided p of "it is level"."""
+
+
+def trend(values: Sequence[float]) -> Trend:
+    """The straight line through values in their order (least squares).
+
+    Raises:
+        ValueError: there are fewer than three values.
+    """
+    if len(values) < FEWEST_FOR_INTERVAL:
+        raise ValueError("a trend needs three values")
+    x = np.arange(len(values)) - (len(values) - 1) / 2
+    y = np.asarray(values, dtype=float)
+    slope = float(x @ y) / float(x @ x)
+    rest = y - y.mean() - slope * x
+    freedom = len(values) - 2
+    error = math.sqrt(float(rest @ rest) / freedom / float(x @ x))
+    return Trend(slope * (len(values) - 1), _p_value(slope, error, freedom))
+
+
 def noise_floor(rates: Iterable[Rate], baseline: str) -> tuple[float | None, int]:
     """How far two equal things differ here, as a ratio >= 1, and the number of rounds it rests on.
 
