@@ -60,6 +60,7 @@ class Size(click.ParamType[int]):
 @click.option("--wait", type=Duration(), default="10m", show_default=True, help="How long a first batch may take.")
 @click.option("--python", metavar="PATH", help="The interpreter that runs the target. Default: pindiag's own.")
 @click.option("--no-verify", is_flag=True, help="Do not repeat the recommendation in launches that did not choose it.")
+@click.option("--fresh", is_flag=True, help="Measure every treatment in launches of its own: slower.")
 @click.option("--keep-cap", type=Size(), default="1GiB", show_default=True, help="Largest file copied before a change.")
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="The run directory.")
 @click.option("--force", is_flag=True, help="Overwrite an existing run directory.")
@@ -88,6 +89,7 @@ def command(
     wait: float,
     python: str | None,
     no_verify: bool,
+    fresh: bool,
     keep_cap: int,
     output: Path | None,
     force: bool,
@@ -100,8 +102,9 @@ def command(
 ) -> int:
     r"""Measure TARGET, a Python script that trains with a DataLoader, as it is.
 
-    Without --sweep the script's own configuration is measured and explained; with it, other configurations are
-    measured in launches of their own, and the report says which to set, where, and what it brought.
+    Without --sweep it says where the time goes: the script as written beside ceilings (a batch replayed, the loader
+    drained). With it, other configurations are measured too, in turns inside one launch and the best one again in
+    launches of its own, and the report says which to set, where, and what it brought.
 
     \b
     pindiag run train.py --sweep
@@ -131,6 +134,7 @@ def command(
             wait_s=wait,
             python=python,
             verify=not no_verify,
+            fresh=fresh,
             keep_cap_bytes=keep_cap,
             output=output,
             force=force,

@@ -1,0 +1,165 @@
+"""The same as the command line, for Python: run a script, load a run, make its report again.
+
+Here, and only here, the layers meet: `plan` decides what `launch` runs, `analysis` derives facts, `rules` judge
+them, `fixes` edit, `report` writes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from pindiag import __version__
+from pindiag.api import precheck
+from pindiag.api.conduct import Conductor, Observer, Silence, Step, teller
+from pindiag.api.outcome import assemble, keep_sources, write
+from pindiag.errors import ExitCode, NoLoader
+from pindiag.model import AnyRecord, LaunchEnded, LoaderChosen, LoaderMade, Report, RunSpec, TargetFailed
+from pindiag.store import RunDirectory
+
+__all__ = ["Observer", "Silence", "Step", "assemble", "exit_code", "load", "report", "run"]
+
+
+def run(
+    target: str,
+    *,
+    module: bool = False,
+    args: Sequence[str] = (),
+    sweep: bool = False,
+    grid: str | None = None,
+    budget_s: float = 300.0,
+    rounds: int = 6,
+    steps: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    loader: str | None = None,
+    wait_s: float = 600.0,
+    python: str | None = None,
+    verify: bool = True,
+    fresh: bool = False,
+    keep_cap_bytes: int = 1 << 30,
+    output: Path | None = None,
+    force: bool = False,
+    show_paths: bool = False,
+    progress: Observer | None = None,
+) -> tuple[Path, Report]:
+    """Measure a script and write its report; the arguments are those of `pindiag run`.
+
+    Returns:
+        The run directory, and the report that was written into it.
+
+    Raises:
+        TargetNotFound, NoTorch, GridError, OutputRefused: before anything is started.
+        NoLoader: the script ended without training from a DataLoader.
+    """
+    from pindiag.launch.cpus import usable_cpus
+    from pindiag.launch.session import Session
+    from pindiag.plan.grid import parse_grid
+
+    progress = progress or Silence()
+    python = precheck.interpreter(python)
+    if grid is not None:
+        parse_grid(grid)
+    if loader is not None:
+        precheck.check_place(loader)
+    place = target if module else precheck.script(target)
+    precheck.ask_interpreter(python, place, module)
+    started = datetime.now(timezone.utc)
+    spec = RunSpec(
+        target=place,
+        module=module,
+        args=list(args),
+        cwd=os.getcwd(),
+        python=python,
+        started_utc=started.isoformat(timespec="seconds"),
+        command=["pindiag", *sys.argv[1:]],
+        sweep=sweep,
+        grid=grid,
+        budget_s=budget_s,
+        rounds=rounds,
+        steps=steps,
+        seed=seed,
+        device=device,
+        loader=loader,
+        wait_s=wait_s,
+        verify=verify,
+        fresh=fresh,
+        keep_cap_bytes=keep_cap_bytes,
+        usable_cpus=usable_cpus()[0],
+        pindiag_version=__version__,
+    )
+    directory = RunDirectory.create(output or _default_output(place, module, started), force=force)
+    directory.write_spec(spec)
+    session = Session(spec, directory, on_record=teller(progress))
+    session.run(Conductor(spec, progress))
+    keep_sources(directory, spec, session.records)
+    _refuse_without_loader(spec, session.records, directory)
+    return directory.path, write(directory, show_paths=show_paths)
+
+
+def report(run_directory: Path, *, show_paths: bool = False) -> Report:
+    """Make report.html, summary.md and report.json of a run again, from its records.
+
+    What a killed run left of the user's files is put back first.
+
+    Raises:
+        NotARun: the folder holds no run of this schema version.
+    """
+    from pindiag.launch.kept import settle_unsettled
+
+    directory = RunDirectory.open(run_directory)
+    directory.read_spec()
+    settle_unsettled(directory)
+    return write(directory, show_paths=show_paths)
+
+
+def load(run_directory: Path) -> Report:
+    """The report that a run has written.
+
+    Raises:
+        NotARun: there is none of this schema version.
+    """
+    return RunDirectory.open(run_directory).read_report()
+
+
+def exit_code(made: Report, *, fail_on: str | None = None) -> ExitCode:
+    """The exit code that `pindiag run` gives for a report."""
+    levels = ["low", "medium", "high"]
+    if made.target.status == "interrupted":
+        return ExitCode.INTERRUPTED
+    if made.target.status == "failed":
+        return ExitCode.TARGET_FAILED
+    if fail_on is not None:
+        hit = {level for level in levels if levels.index(level) >= levels.index(fail_on)}
+        if any(f.severity in hit for f in made.findings if f.status in ("confirmed", "suspected")):
+            return ExitCode.FAIL_ON
+    return ExitCode.OK
+
+
+def _default_output(target: str, module: bool, started: datetime) -> Path:
+    name = target.rpartition(".")[2] if module else Path(target).stem
+    base = Path("pindiag-runs") / f"{name}-{started.strftime('%Y%m%dT%H%M%SZ')}"
+    number = 1
+    path = base
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path
+
+
+def _refuse_without_loader(spec: RunSpec, records: Sequence[AnyRecord], directory: RunDirectory) -> None:
+    if any(isinstance(record, LoaderChosen | TargetFailed) for record in records):
+        return
+    ended = [record for record in records if isinstance(record, LaunchEnded)]
+    if not ended or ended[-1].status != "ok":
+        return
+    seen = sorted({record.key.location for record in records if isinstance(record, LoaderMade)})
+    what = f"Its loaders: {', '.join(seen)}." if seen else "It made no torch DataLoader."
+    asked = f" from the loader at {spec.loader}" if spec.loader else " from a DataLoader"
+    raise NoLoader(
+        f"{spec.target} ended without training{asked}. {what}",
+        f"Name the loader that trains with --loader FILE:LINE. Its output is in {directory.target_log}.",
+    )

@@ -1,0 +1,120 @@
+"""From a run directory to its report: analysis, findings with their fixes, verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pindiag.model import (
+    SCHEMA_VERSION,
+    AnyRecord,
+    Block,
+    Drawing,
+    Factor,
+    Finding,
+    LoaderChosen,
+    Report,
+    RunSpec,
+    Verdict,
+    Window,
+)
+from pindiag.store import RunDirectory, TraceEvent, read_trace
+
+if TYPE_CHECKING:
+    from pindiag.model import Analysis
+
+
+def write(directory: RunDirectory, *, show_paths: bool) -> Report:
+    """Write report.html, summary.md and report.json, redacted unless `show_paths`.
+
+    Raises:
+        NotARun: the folder holds no run of this schema version.
+    """
+    from pindiag.report import redact_report, render_markdown, write_html
+
+    spec = directory.read_spec()
+    made, drawing = assemble(directory)
+    made = redact_report(made, spec, show_paths=show_paths)
+    directory.write_report(made)
+    directory.write(directory.summary_md, render_markdown(made, spec).encode())
+    write_html(made, drawing, spec, directory.report_html)
+    return made
+
+
+def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
+    """Everything a run means, before redaction: analysis, findings with their fixes, verdict.
+
+    Raises:
+        NotARun: the folder holds no run of this schema version.
+    """
+    from pindiag import rules
+    from pindiag.analysis import analyse
+
+    spec = directory.read_spec()
+    records = directory.records()
+    analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
+    inputs = rules.Inputs.of(analysis)
+    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), _root(spec))
+    return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
+
+
+def _traces(directory: RunDirectory, records: Sequence[AnyRecord]) -> Mapping[str, list[TraceEvent] | str]:
+    traces: dict[str, list[TraceEvent] | str] = {}
+    for record in records:
+        if isinstance(record, Window) and record.trace is not None:
+            try:
+                traces[record.trial] = read_trace(directory.path / record.trace)
+            except (OSError, ValueError) as error:
+                traces[record.trial] = f"the trace could not be read: {error}"
+    return traces
+
+
+def _root(spec: RunSpec) -> str:
+    """The folder that places in the report are relative to: where the command ran, or else where the script lies."""
+    inside = spec.module or spec.target.startswith(spec.cwd.rstrip("/") + "/")
+    return spec.cwd if inside else os.path.dirname(spec.target)
+
+
+def _sources(directory: RunDirectory) -> dict[str, str]:
+    try:
+        loaded: dict[str, str] = json.loads(directory.sources.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return loaded
+
+
+def _with_fixes(
+    findings: Sequence[Finding], analysis: Analysis, records: Sequence[AnyRecord], sources: Mapping[str, str], root: str
+) -> list[Finding]:
+    from pindiag import fixes
+
+    loader = None if analysis.loader is None else analysis.loader.chosen
+    transfers = sorted({site.location for r in records if isinstance(r, Block) for site in r.transfers})
+    return [
+        fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root) for finding in findings
+    ]
+
+
+def _report(analysis: Analysis, findings: list[Finding], verdict: Verdict, factors: list[Factor]) -> Report:
+    measured = {name: getattr(analysis, name) for name in analysis.__struct_fields__ if name != "drawing"}
+    return Report(schema_version=SCHEMA_VERSION, verdict=verdict, findings=findings, factors=factors, **measured)
+
+
+def keep_sources(directory: RunDirectory, spec: RunSpec, records: Sequence[AnyRecord]) -> None:
+    """Keep the files that a patch may edit, so that the report can be made again after they changed."""
+    places = {spec.target} if not spec.module else set()
+    for record in records:
+        if isinstance(record, LoaderChosen):
+            places.add(record.key.location.rpartition(":")[0])
+        elif isinstance(record, Block):
+            places.update(site.location.rpartition(":")[0] for site in record.transfers)
+    sources = {}
+    for place in sorted(places):
+        try:
+            sources[place] = Path(place).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+    directory.write(directory.sources, json.dumps(sources).encode())
