@@ -864,6 +864,8 @@ class Verdict(Base, frozen=True, kw_only=True):
     """At most 24 words, plain text."""
     lead: str = ""
     """What goes on from the headline: the change, its place, gain and interval; plain text, code in backticks."""
+    possible: str = ""
+    """What ceilings say, in plain words."""
     primary_cause: str | None
     confidence: Literal["confirmed", "suspected", "none"]
 
@@ -938,6 +940,8 @@ class LaunchFigures(Base, frozen=True, kw_only=True):
     epochs: float | None
     exit: str
     status: str
+    purpose: Purpose | None = None
+    """None: its order was not recorded."""
 
 
 class NotMeasured(Base, frozen=True, kw_only=True):

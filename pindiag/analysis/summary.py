@@ -53,6 +53,7 @@ def _launch(launch: Launch) -> LaunchFigures:
         epochs=None if over is None else over.epochs,
         exit=CUT if ended is None else ended.exit,
         status="interrupted" if ended is None else ended.status,
+        purpose=None if launch.order is None else launch.order.purpose,
     )
 
 
