@@ -196,6 +196,12 @@ class Journal:
         orders = (order for launch in self.launches for order in launch.orders)
         return {name: reason for order in orders for name, reason in order.skipped.items()}
 
+    @cached_property
+    def predicted(self) -> dict[str, float]:
+        """What treatments left out because of it were predicted to reach at most, samples/s."""
+        orders = (order for launch in self.launches for order in launch.orders)
+        return {name: most for order in orders for name, most in order.predicted.items()}
+
     @property
     def running(self) -> Launch | None:
         """The launch that has begun and not ended."""
@@ -224,4 +230,4 @@ class Journal:
 
 
 def _as_next(order: LaunchOrder) -> NextBlocks:
-    return NextBlocks(blocks=order.blocks, planned=order.planned, skipped=order.skipped)
+    return NextBlocks(blocks=order.blocks, planned=order.planned, skipped=order.skipped, predicted=order.predicted)

@@ -110,6 +110,8 @@ class LaunchOrder(Base, frozen=True, kw_only=True):
     """In the first launch of a round: everything that this round was to run, so that what had no turn is known."""
     skipped: dict[str, str] = {}
     """Beside `planned`: ids of treatments left out, with the reason."""
+    predicted: dict[str, float] = {}
+    """Beside `skipped`: what those left out for it were predicted to reach at most, samples/s."""
 
 
 class NextBlocks(Base, frozen=True, kw_only=True):
@@ -123,6 +125,8 @@ class NextBlocks(Base, frozen=True, kw_only=True):
     """Where a round begins: everything that it is to run, so that what had no turn is known."""
     skipped: dict[str, str] = {}
     """Beside `planned`: ids of treatments left out, with the reason."""
+    predicted: dict[str, float] = {}
+    """Beside `skipped`: what those left out for it were predicted to reach at most, samples/s."""
 
 
 class LoaderKey(Base, frozen=True, kw_only=True):
