@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -14,6 +15,7 @@ from pindiag.model import (
     BlockPhase,
     BlocksOrdered,
     Configuration,
+    DatasetChanged,
     FirstStep,
     Isolation,
     LaunchBegan,
@@ -26,6 +28,7 @@ from pindiag.model import (
     RunEnded,
     TargetFailed,
     Treatment,
+    TreatmentApplied,
     TreatmentRefused,
     Window,
 )
@@ -116,7 +119,21 @@ class Launch:
     @property
     def measured(self) -> bool:
         """Whether it gave a block that counts."""
-        return any(usable(block) for block in self.all(Block))
+        return bool(self.counted)
+
+    @cached_property
+    def counted(self) -> list[Block]:
+        """Its blocks whose throughput counts.
+
+        In a live launch these end with the block in which the dataset changed, and what ran under a treatment that
+        could not be applied is none of them.
+        """
+        own = [block for block in self.all(Block) if usable(block)]
+        if self.isolation == "fresh":
+            return own
+        last = min((changed.block for changed in self.all(DatasetChanged)), default=math.inf)
+        refused = {applied.trial for applied in self.all(TreatmentApplied) if applied.refused}
+        return [block for block in own if block.block <= last and block.trial not in refused]
 
     @property
     def past_natural_end(self) -> bool:
@@ -217,8 +234,7 @@ class Journal:
             block
             for launch in self.launches
             if launch.purpose in purposes and isolation in (None, launch.isolation)
-            for block in launch.all(Block)
-            if usable(block)
+            for block in launch.counted
         ]
 
     def rates(self, *purposes: Purpose, isolation: Isolation | None = None) -> list[Rate]:

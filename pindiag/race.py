@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from pindiag.journal import Journal, Launch, usable
-from pindiag.model import Block, Treatment
+from pindiag.journal import Journal, Launch
+from pindiag.model import Treatment
 from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios, trend
 
 AS_GOOD_AS_THE_BEST = 1.02
@@ -76,7 +76,7 @@ def drifts(journal: Journal) -> bool:
 
 
 def _drifts(journal: Journal, launch: Launch) -> bool:
-    own = [block for block in launch.all(Block) if usable(block) and journal.trial(block.trial) == journal.baseline_id]
+    own = [block for block in launch.counted if journal.trial(block.trial) == journal.baseline_id]
     if len(own) < FEWEST_FOR_DRIFT:
         return False
     slope = trend([math.log(block.samples / block.seconds) for block in own])
