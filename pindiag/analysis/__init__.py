@@ -10,7 +10,7 @@ from pindiag import race
 from pindiag.analysis import drawing, facts, gaps, recommend, summary, trials
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.trace import Event
-from pindiag.model import Analysis, AnyRecord, Ceilings, RunSpec, WorkerBatch
+from pindiag.model import Ablation, Analysis, AnyRecord, Ceilings, RunSpec, Trial, WorkerBatch
 
 __all__ = ["Analysis", "analyse"]
 
@@ -34,14 +34,14 @@ def analyse(
     run = RunEvidence(spec, records, worker_batches, traces)
     noise = recommend.noise_floor(run.journal)
     target = summary.target(run)
-    found = trials.trials(run, race.standings(run.journal))
+    found = trials.trials(run, race.standings(run.journal) | race.beside(run.journal))
     analysis = Analysis(
         loader=summary.loader(run),
         baseline=run.journal.baseline_id,
         trials=found,
         blocks=trials.blocks(run, places),
         noise_floor=noise,
-        ceilings=Ceilings(compute_only=None, host_batch=[], loader_only=[]),
+        ceilings=ceilings(found),
         facts=facts.facts(run, noise, target),
         recommendation=recommend.recommendation(run.journal, found),
         verification=recommend.verification(run.journal),
@@ -54,3 +54,16 @@ def analyse(
         drawing=drawing.drawing(run),
     )
     return msgspec.structs.replace(analysis, not_measured=gaps.not_measured(analysis, run))
+
+
+def ceilings(found: Sequence[Trial]) -> Ceilings:
+    """The ablations that ran."""
+
+    def ran(ablation: Ablation) -> list[str]:
+        return [trial.id for trial in found if trial.ablation == ablation and trial.status == "measured"]
+
+    return Ceilings(
+        compute_only=next(iter(ran("compute_only")), None),
+        host_batch=ran("host_batch"),
+        loader_only=ran("loader_only"),
+    )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
 from pindiag.analysis.trace import NEXT_BATCH, Event, spans, union, window
+from pindiag.analysis.workers import during
 from pindiag.journal import usable
 from pindiag.model import Band, Block, Drawing, Process, Sample, Series, Span, WorkerBatch
 
@@ -159,7 +160,8 @@ def _from_records(trial: TrialEvidence) -> Iterator[Span]:
         yield Span(lane="main", name="wait", start_ms=position, end_ms=position + wait)
         yield Span(lane="main", name="step", start_ms=position + wait, end_ms=position + block.step_ms[number])
         position += block.step_ms[number]
-    for batch in trial.run.batches.get(block.launch, []):
+    before_ns = block.started_ns - (block.ended_ns - block.started_ns)
+    for batch in during(trial.run.batches.get(block.launch, []), before_ns, block.ended_ns):
         yield from _worker_bars(batch, block.started_ns / 1e6 + begin, position)
 
 

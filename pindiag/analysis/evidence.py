@@ -15,7 +15,9 @@ from pindiag.journal import DISCOVER_TRIAL, Journal, Launch, usable
 from pindiag.model import (
     AnyRecord,
     Block,
+    BlockOrder,
     GpuStep,
+    Isolation,
     LoaderChosen,
     LoaderIterated,
     LoaderMade,
@@ -24,11 +26,14 @@ from pindiag.model import (
     Sample,
     SamplerFigures,
     Treatment,
+    TreatmentRefused,
     WorkerBatch,
 )
 from pindiag.model import Window as ProfilerWindow
 
 NO_LOADER = "the training loader was never found"
+NO_WORKERS = "no workers under this configuration"
+REPLAYED = "its batches were replayed, not loaded"
 
 
 class RunEvidence:
@@ -44,7 +49,7 @@ class RunEvidence:
         self.spec = spec
         self.journal = Journal(records)
         self.batches: dict[int, list[WorkerBatch]] = defaultdict(list)
-        for batch in batches:
+        for batch in sorted(batches, key=lambda batch: batch.started_ns):
             self.batches[batch.launch].append(batch)
         self.traces = {self.journal.trial(name): trace for name, trace in traces.items()}
         self.trials = [TrialEvidence(self, treatment) for treatment in self.journal.treatments.values()]
@@ -70,18 +75,13 @@ class RunEvidence:
         """All samples in the order of time."""
         return [sample for launch in self.journal.launches for sample in launch.all(Sample)]
 
-    def skipped(self) -> dict[str, str]:
-        """Treatments that plan left out, with its reason."""
-        orders = (launch.order for launch in self.journal.launches)
-        return {name: reason for order in orders if order is not None for name, reason in order.skipped.items()}
-
     def baseline(self) -> TrialEvidence | None:
         """The script as written."""
         return next((trial for trial in self.trials if trial.id == self.journal.baseline_id), None)
 
 
 class TrialEvidence:
-    """What there is about one treatment; verification counts in nothing here."""
+    """What there is about one treatment; verification counts in nothing here, and live and fresh are never mixed."""
 
     def __init__(self, run: RunEvidence, treatment: Treatment) -> None:
         self.run = run
@@ -90,22 +90,37 @@ class TrialEvidence:
         self.configuration = treatment.configuration
 
     @cached_property
+    def isolation(self) -> Isolation:
+        """Where its figures come from: fresh rounds judge what ran in both, but every live round needs its baseline."""
+        counted = {launch.isolation for launch in self._raced if self._counted(launch)}
+        if len(counted) == 2:
+            return "live" if self.id == self.run.journal.baseline_id else "fresh"
+        turns = [launch for launch in self._raced if self._counted(launch)]
+        turns = turns or [launch for launch in self._raced if self._tried(launch) or self._planned(launch)]
+        return turns[-1].isolation if turns else "fresh"
+
+    @cached_property
     def launches(self) -> list[Launch]:
-        """Its launches in the race."""
-        return [
-            launch
-            for launch in self.run.journal.launches
-            if launch.purpose != "verify" and (self._ordered(launch) or any(map(self._mine, launch.all(Block))))
-        ]
+        """The launches of the race in which it had a turn."""
+        return [launch for launch in self._raced if launch.isolation == self.isolation and self._tried(launch)]
 
-    def _ordered(self, launch: Launch) -> bool:
-        """Whether a launch was started for it."""
-        if launch.order is None:
-            return False
-        name = DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id
-        return self.run.journal.trial(name) == self.id
+    @property
+    def _raced(self) -> list[Launch]:
+        return [launch for launch in self.run.journal.launches if launch.purpose in ("discover", "round")]
 
-    def _mine(self, record: Block | MemoryRead | ProfilerWindow) -> bool:
+    def _tried(self, launch: Launch) -> bool:
+        """Whether a launch ran it, was to run it next, or would not run it."""
+        turns: list[Block | TreatmentRefused] = [*launch.all(Block), *launch.all(TreatmentRefused)]
+        return self._pending(launch) or any(self._mine(turn) for turn in turns)
+
+    def _pending(self, launch: Launch) -> bool:
+        """Whether its block is the one that runs, or in which the launch ended."""
+        return launch.unfinished is not None and self._mine(launch.unfinished)
+
+    def _planned(self, launch: Launch) -> bool:
+        return any(made.id == self.id for order in launch.orders for made in order.planned)
+
+    def _mine(self, record: Block | BlockOrder | MemoryRead | ProfilerWindow | TreatmentRefused) -> bool:
         return self.run.journal.trial(record.trial) == self.id
 
     def _counted(self, launch: Launch) -> list[Block]:
@@ -141,7 +156,7 @@ class TrialEvidence:
     @cached_property
     def window(self) -> ProfilerWindow | None:
         """Its profiler window."""
-        windows = (window for launch in self.launches for window in launch.all(ProfilerWindow))
+        windows = (window for launch in self._raced for window in launch.all(ProfilerWindow))
         found = [window for window in windows if self._mine(window)]
         return next((window for window in found if window.trace is not None), found[0] if found else None)
 
@@ -175,13 +190,16 @@ class TrialEvidence:
 
     @cached_property
     def births(self) -> list[LoaderIterated]:
-        """First iterators of the training loader, one a launch."""
-        found = []
-        for launch in self.launches:
-            chosen = launch.first(LoaderChosen)
-            born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
-            found += born[:1]
-        return found
+        """Iterators of the training loader that began its turns."""
+        return [birth for launch in self.launches for birth in self._births(launch)]
+
+    def _births(self, launch: Launch) -> list[LoaderIterated]:
+        """The first one of a fresh launch, which runs nothing else; those that serve it in a live one."""
+        chosen = launch.first(LoaderChosen)
+        born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
+        if launch.isolation == "fresh":
+            return born[:1]
+        return [birth for birth in born if self.run.journal.trial(birth.trial or DISCOVER_TRIAL) == self.id]
 
     @cached_property
     def startup_s(self) -> float | None:
@@ -191,14 +209,46 @@ class TrialEvidence:
 
     @cached_property
     def failure(self) -> str | None:
-        """Why it has no block that counts, where it was tried."""
-        if self.blocks or not self.launches:
+        """Why its last turn gave no block that counts; None where it gave one, or had none."""
+        if not self.launches:
             return None
-        ended = self.launches[-1].ended
-        if ended is None:
+        last = self.launches[-1]
+        own = [block for block in last.all(Block) if self._mine(block)]
+        if not self._pending(last) and (not own or usable(own[-1])):
+            return None
+        if last.ended is None:
             return "the run ended while it was being measured"
-        failed = next((block.reason for launch in self.launches for block in launch.all(Block) if block.reason), None)
-        return ended.reason or failed or f"no block was counted ({ended.exit})"
+        said = next((block.reason for block in reversed(own) if block.reason and not usable(block)), None)
+        return last.ended.reason or said or f"no block was counted ({last.ended.exit})"
+
+    @property
+    def broke(self) -> bool:
+        """Whether its last launch failed, rather than being stopped or cut."""
+        ended = self.launches[-1].ended if self.launches else None
+        return ended is not None and ended.status == "failed"
+
+    @property
+    def refused(self) -> str | None:
+        """Why the machine could not hold it, where that was reckoned beforehand."""
+        refusals = [refused for launch in self.launches for refused in launch.all(TreatmentRefused)]
+        return next((refused.reason for refused in refusals if self._mine(refused)), None)
+
+    @property
+    def predicted(self) -> float | None:
+        """What it was predicted to reach at most, where it was left out for that: samples/s."""
+        return self.run.journal.predicted.get(self.id)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether it is an ablation that runs without the loader."""
+        return self.treatment.ablation in ("compute_only", "host_batch")
+
+    @property
+    def without_workers(self) -> str | None:
+        """Why no worker serves it; None where some do."""
+        if self.replayed:
+            return REPLAYED
+        return None if self.configuration.num_workers else NO_WORKERS
 
     @property
     def source(self) -> str:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median_low
 
-from pindiag.analysis.evidence import NO_LOADER, RunEvidence, TrialEvidence
+from pindiag import race
+from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.trials import estimate
-from pindiag.model import Fact, GpuStep, NoiseFloor, SamplerFigures, Scalar, TargetFigures
+from pindiag.model import (
+    DatasetChanged,
+    Fact,
+    GpuStep,
+    LoaderChosen,
+    NoiseFloor,
+    SamplerFigures,
+    Scalar,
+    TargetFigures,
+)
 
 NO_SAMPLES = "fewer than two samples fell into the counted parts"
-NO_WORKERS = "no workers under this configuration"
+NO_LIVE = "no live launch ran"
+NO_STEP = "no training step ran: the loader was drained"
 NOT_PINNED = "nothing is pinned under this configuration"
 NO_PIN_RECORD = "the probe recorded no pinning in its blocks"
 NO_TRANSFER = "no call that moves a batch to a device was seen"
@@ -69,21 +81,58 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield _fact("target_status", target.status, None, "launches", "not known")
     error = None if target.error is None else target.error.strip().splitlines()[-1]
     yield _fact("target_error", error, None, "launches", "the script raised nothing under its own configuration")
+    yield from _of_live_launches(run)
+    for pin_thread in (True, False):
+        yield _intraop_threads(run, pin_thread)
+
+
+def _of_live_launches(run: RunEvidence) -> Iterator[Fact]:
+    live = [launch for launch in run.journal.launches if launch.isolation == "live"]
+    drift = race.drifts(run.journal) if live else None
+    yield _fact("live_drift", drift, None, "the baseline's blocks in each live launch, in their order", NO_LIVE)
+    changed = next((record for launch in live for record in launch.all(DatasetChanged)), None)
+    what = None if changed is None else changed.what
+    source = "live launches" if changed is None else f"launch {changed.launch}, block {changed.block}"
+    yield _fact("dataset_changed", what, None, source, "it was as before wherever it was compared" if live else NO_LIVE)
+
+
+def _intraop_threads(run: RunEvidence, pin_thread: bool) -> Fact:
+    """The main thread's number in a process that has, or has not, had a pin thread; null without an accelerator."""
+    name = "intraop_threads_pin_thread" if pin_thread else "intraop_threads_no_pin_thread"
+    told = next((found for found in _first_choices(run) if _has_pin_thread(found) is pin_thread), None)
+    number = None if told is None or not run.has_accelerator else told.intraop_threads
+    source = "no launch" if told is None else f"launch {told.launch}, after its first batch"
+    reason = f"no fresh process {'with' if pin_thread else 'without'} a pin thread told it"
+    return _fact(name, number, "threads", source, reason if run.has_accelerator else "no accelerator, so no pin thread")
+
+
+def _first_choices(run: RunEvidence) -> Iterator[LoaderChosen]:
+    """Of launches in which nothing had set the number before: not those that began with another treatment's block."""
+    for launch in run.journal.launches:
+        found = launch.first(LoaderChosen)
+        if found is not None and (launch.isolation == "fresh" or launch.purpose == "discover"):
+            yield found
+
+
+def _has_pin_thread(found: LoaderChosen) -> bool:
+    return found.configuration.pin_memory and found.configuration.num_workers > 0
 
 
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
-    for part in (_stages, _transfers, _pinning, _workers, _sampled, _memory, _gpu):
+    rate = estimate(trial.rates).median
+    yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
+    for part in (_stages, _transfers, _syncs, _pinning, _workers, _sampled, _memory, _gpu):
         yield from part(trial)
 
 
 def _stages(trial: TrialEvidence) -> Iterator[Fact]:
     totals, source, unknown = trial.totals, trial.source, "not measured"
+    no_step = NO_STEP if trial.treatment.ablation == "loader_only" else None
 
     def fact(name: str, value: float | None, unit: str, reason: str | None) -> Fact:
-        return _fact(name, value, unit, source, reason or unknown, trial=trial.id)
+        return _fact(name, None if no_step else value, unit, source, no_step or reason or unknown, trial=trial.id)
 
     stages = totals.stages()
-    yield fact("samples_per_second", estimate(trial.rates).median, "samples/s", None)
     yield fact("step_ms", totals.step_ms, "ms", None)
     for stage in ("wait", "transfer", "synchronise", "optimizer", "script"):
         yield fact(f"{stage}_ms", getattr(stages, stage), "ms", totals.missing(f"{stage}_ms"))
@@ -113,9 +162,24 @@ def _transfers(trial: TrialEvidence) -> Iterator[Fact]:
         yield _fact(name, value, unit, trial.source, reason, trial=trial.id)
 
 
+def _syncs(trial: TrialEvidence) -> Iterator[Fact]:
+    """Calls that wait for the device, with the place that waits longest."""
+    sites = [site for block in trial.blocks for site in block.syncs]
+    steps = trial.totals.steps
+    unseen = trial.totals.missing("synchronise_ms") or (None if trial.run.has_accelerator else "no accelerator")
+    known = steps and unseen is None
+    worst = max(sites, key=lambda site: (site.ms, site.calls), default=None)
+    source = trial.source if worst is None else f"{worst.location}, {worst.kind}; {trial.source}"
+    for name, total, unit in (
+        ("syncs_per_step", sum(site.calls for site in sites), "calls"),
+        ("sync_ms_per_step", sum(site.ms for site in sites), "ms"),
+    ):
+        yield _fact(name, total / steps if known else None, unit, source, unseen or "not measured", trial=trial.id)
+
+
 def _pinning(trial: TrialEvidence) -> Iterator[Fact]:
     mean, totals = trial.totals.pin_thread(), trial.totals
-    not_pinned = NO_PIN_RECORD if trial.configuration.pin_memory else NOT_PINNED
+    not_pinned = REPLAYED if trial.replayed else NO_PIN_RECORD if trial.configuration.pin_memory else NOT_PINNED
     reason = totals.missing("pin_thread") or not_pinned
     for stage in ("receive", "pin", "idle"):
         yield _fact(f"pin_{stage}_ms", getattr(mean, stage, None), "ms", trial.source, reason, trial=trial.id)
@@ -136,10 +200,11 @@ def _pinning(trial: TrialEvidence) -> Iterator[Fact]:
         yield _fact(name, value, unit, trial.source, reason, trial=trial.id)
     found = trial.run.found
     reckoned = None
-    if trial.configuration.pin_memory and trial.run.has_accelerator and found is not None:
+    if trial.configuration.pin_memory and trial.run.has_accelerator and found is not None and not trial.replayed:
         reckoned = (_in_flight(trial) + 1) * _power_of_two(found.batch_bytes)
     source = "batches in flight and one in use, each rounded up to a power of two as torch's allocator does"
-    yield _fact("pinned_reckoned_bytes", reckoned, "B", source, NOT_PINNED, trial=trial.id)
+    reason = REPLAYED if trial.replayed else NOT_PINNED
+    yield _fact("pinned_reckoned_bytes", reckoned, "B", source, reason, trial=trial.id)
 
 
 def _in_flight(trial: TrialEvidence) -> int:
@@ -152,7 +217,7 @@ def _power_of_two(size: int) -> int:
 
 def _workers(trial: TrialEvidence) -> Iterator[Fact]:
     workers = trial.workers
-    no_rings = "the workers left no ring" if trial.configuration.num_workers else NO_WORKERS
+    no_rings = trial.without_workers or "the workers left no ring"
     source = f"worker rings, {trial.source}"
     values: list[tuple[str, float | None, str]] = [
         ("worker_fetch_ms", None if workers is None else workers.mean_ms.fetch, "ms"),
@@ -163,7 +228,8 @@ def _workers(trial: TrialEvidence) -> Iterator[Fact]:
     for name, value, unit in values:
         yield _fact(name, value, unit, source, no_rings, trial=trial.id)
     queue = trial.configuration.num_workers * (trial.configuration.prefetch_factor or 0)
-    yield _fact("queue_batches", queue, "batches", "configuration", "", trial=trial.id)
+    source = "configuration"
+    yield _fact("queue_batches", None if trial.replayed else queue, "batches", source, REPLAYED, trial=trial.id)
 
 
 def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
@@ -175,7 +241,7 @@ def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
     def fact(name: str, value: Scalar, unit: str, absent: str = "not offered by this platform") -> Fact:
         return _fact(name, value, unit, source, NO_SAMPLES if sampler is None else absent, trial=trial.id)
 
-    no_workers = NO_WORKERS if not trial.configuration.num_workers else "no worker lived through a counted part"
+    no_workers = trial.without_workers or "no worker lived through a counted part"
     yield fact("worker_cpu_share", _scaled(sampler, "worker_cpu_percent", 0.01), "1", no_workers)
     yield fact("main_cpu_share", _scaled(sampler, "main_cpu_percent", 0.01), "1")
     yield fact("target_cpu_share", _scaled(sampler, "cpu_percent", 0.01 / max(usable, 1)), "1")
@@ -205,9 +271,14 @@ def _memory(trial: TrialEvidence) -> Iterator[Fact]:
     yield _fact("pss_bytes", trial.memory_bytes("pss_bytes"), "B", source, unread, trial=trial.id)
     yield _fact("shm_bytes", trial.memory_bytes("shm_bytes"), "B", source, unread, trial=trial.id)
     found = trial.run.found
-    in_flight = None if found is None else _in_flight(trial) * found.batch_bytes
-    yield _fact("in_flight_bytes", in_flight, "B", "workers × prefetch_factor × batch", NO_LOADER, trial=trial.id)
-    born = "from __iter__ to the first batch, median over launches"
+    in_flight = None if found is None or trial.replayed else _in_flight(trial) * found.batch_bytes
+    reason = REPLAYED if trial.replayed else NO_LOADER
+    yield _fact("in_flight_bytes", in_flight, "B", "workers × prefetch_factor × batch", reason, trial=trial.id)
+    numbers = [block.intraop_threads for block in trial.blocks if block.intraop_threads is not None]
+    threads = median_low(numbers) if numbers else None
+    reason = "it was not read: no OpenMP library that tells it"
+    yield _fact("intraop_threads", threads, "threads", source, reason, trial=trial.id)
+    born = "from __iter__ to the first batch, median over its turns"
     yield _fact("startup_s", trial.startup_s, "s", born, "no first batch was timed", trial=trial.id)
 
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from pindiag.analysis.evidence import NO_LOADER, RunEvidence, TrialEvidence
-from pindiag.analysis.facts import NO_PIN_RECORD, NO_SAMPLES, NO_WORKERS, NOT_PINNED
-from pindiag.model import Analysis, NotMeasured, Trial
+from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
+from pindiag.analysis.facts import NO_LIVE, NO_PIN_RECORD, NO_SAMPLES, NOT_PINNED
+from pindiag.model import Ablation, Analysis, NotMeasured, Trial
 
 MEANT = frozenset(
     {"ablation", "tweak", "reason", "non_blocking", "prefetch_factor", "batch_size", "error", "error_step"}
 )
 """Keys whose null is a statement, not a gap."""
 WITHIN = ("loader", "noise_floor", "ceilings", "recommendation", "verification", "launches", "overhead", "environment")
+WHERE_NOTHING_IS_A_GAP = ("ceilings.host_batch", "ceilings.loader_only")
 FEW_ROUNDS = "an interval needs three rounds"
-NEVER_PREDICTED = "no ceiling was measured to predict from"
 
 
 def not_measured(analysis: Analysis, run: RunEvidence) -> list[NotMeasured]:
@@ -42,6 +42,8 @@ def _nulls(value: Any, path: str) -> Iterator[str]:
             if key not in MEANT:
                 yield from _nulls(inner, f"{path}.{key}")
     elif isinstance(value, list):
+        if not value and path in WHERE_NOTHING_IS_A_GAP:
+            yield path
         for number, inner in enumerate(value):
             yield from _nulls(inner, f"{path}[{number}]")
 
@@ -56,11 +58,11 @@ def _longest(reasons: Mapping[str, str], path: str) -> str:
 def _of_trial(content: Any, path: str, trial: Trial, evidence: TrialEvidence) -> Iterator[NotMeasured]:
     reasons = _trial_reasons(evidence)
     for gap in _nulls(content, ""):
-        if trial.status == "measured" or gap == ".predicted_samples_per_second":
-            reason = _longest(reasons, gap)
+        if gap == ".predicted_samples_per_second":
+            if trial.status != "measured":
+                yield NotMeasured(key=f"{path}{gap}", reason="nothing was predicted of it")
         else:
-            reason = trial.reason or "not run"
-        if trial.status != "measured" or gap != ".predicted_samples_per_second":
+            reason = _longest(reasons, gap) if trial.status == "measured" else trial.reason or "not run"
             yield NotMeasured(key=f"{path}{gap}", reason=reason)
 
 
@@ -68,32 +70,33 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
     configuration, totals = evidence.configuration, evidence.totals
     unread = next((read.reason for read in evidence.memory if read.reason), "it was not read")
     epoch = "the loader has no length" if evidence.startup_s is not None else "no first batch was timed"
-    no_pinning = NO_PIN_RECORD if configuration.pin_memory else NOT_PINNED
+    no_pinning = REPLAYED if evidence.replayed else NO_PIN_RECORD if configuration.pin_memory else NOT_PINNED
+    special = evidence.treatment.kind != "configuration"
+    no_workers = evidence.without_workers
     stages = {
         f".stage_ms.{stage}": totals.missing(f"{stage}_ms") or "not measured"
         for stage in ("wait", "transfer", "synchronise", "optimizer", "script")
     }
     return stages | {
-        ".predicted_samples_per_second": NEVER_PREDICTED,
         ".samples_per_second.ci95": "an interval needs three blocks",
         ".versus_baseline": "no round had both it and the baseline",
         ".versus_baseline.ci95": FEW_ROUNDS,
         ".versus_baseline.p_corrected": "it is the baseline" if evidence.id == _baseline(evidence) else FEW_ROUNDS,
         ".gpu": evidence.gpu if isinstance(evidence.gpu, str) else "the trace does not tell",
         ".pin_thread_ms": totals.missing("pin_thread") or no_pinning,
-        ".worker_ms": NO_WORKERS if not configuration.num_workers else "the workers left no ring",
+        ".worker_ms": no_workers or "the workers left no ring",
         ".worker_ms.hand_off": "the rings do not tell it from idle",
         ".worker_ms.idle": "no worker fetched two batches in a counted part",
         ".memory_bytes": unread,
         ".memory_bytes.pinned": totals.missing("host_allocator") or no_pinning,
         ".sampler": NO_SAMPLES if evidence.sampler is None else "not offered by this platform",
         ".sampler.gpu_utilization": "NVML gave none" if evidence.run.has_accelerator else "no accelerator",
-        ".sampler.worker": NO_WORKERS if not configuration.num_workers else "no worker lived through a counted part",
+        ".sampler.worker": no_workers or "no worker lived through a counted part",
         ".sampler.pin_thread_cpu_percent": NOT_PINNED if not configuration.pin_memory else "no pin thread was seen",
         ".profiler": "no profiler window ran",
         ".profiler.trace": "no trace was written" if evidence.window is None else evidence.window.reason or "no trace",
-        ".startup_s": "no first batch was timed",
-        ".epoch_s": epoch,
+        ".startup_s": REPLAYED if evidence.replayed else "no first batch was timed",
+        ".epoch_s": "an epoch is reckoned for configurations alone" if special else epoch,
     }
 
 
@@ -104,21 +107,44 @@ def _baseline(evidence: TrialEvidence) -> str | None:
 def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     asked = "it was not asked for" if not run.spec.verify or not run.spec.sweep else None
     leads = analysis.recommendation is not None and analysis.recommendation.trial == analysis.baseline
+    never_live = "it had no live round together with the baseline"
+    verified = analysis.verification
     return {
         "loader": NO_LOADER,
         "loader.batches_per_epoch": "the loader has no length",
         "baseline": NO_LOADER,
         "noise_floor.ratio": analysis.noise_floor.source,
-        "ceilings": "ablations need live launches",
+        "ceilings.compute_only": _no_ceiling(analysis, run, "compute_only"),
+        "ceilings.host_batch": _no_ceiling(analysis, run, "host_batch"),
+        "ceilings.loader_only": _no_ceiling(analysis, run, "loader_only"),
         "recommendation": "the script as written was not measured",
         "recommendation.versus_baseline": FEW_ROUNDS,
         "verification": asked or ("no change was to be verified" if leads else "the budget left no time for a pair"),
         "verification.ci95": "an interval needs three pairs",
-        "verification.agrees_with_live": "no live launches ran",
-        "launches": "the target did not say how many epochs it ran",
+        "verification.live_ratio": never_live,
+        "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,
+        "verification.agrees_with_live": "an interval needs three pairs"
+        if verified and verified.live_ratio is not None
+        else never_live,
+        "*.epochs": "the target did not say how many epochs it ran",
+        "*.purpose": "its order was not recorded",
         "overhead": "no block was counted",
         "overhead.sampler_cpu_share": "nothing was sampled",
         "environment.gpu": "no accelerator",
         "environment.cuda": "torch was built without CUDA",
         "environment": "the run did not record it",
     }
+
+
+def _no_ceiling(analysis: Analysis, run: RunEvidence, ablation: Ablation) -> str:
+    """Why no trial of an ablation was measured."""
+    tried = next((trial for trial in analysis.trials if trial.ablation == ablation), None)
+    if tried is not None and tried.status != "measured":
+        return tried.reason or "not run"
+    if run.spec.fresh:
+        return "ablations need live launches, and --fresh was asked for"
+    if not any(launch.isolation == "live" for launch in run.journal.launches):
+        return f"ablations need live launches, and {NO_LIVE}"
+    if ablation == "host_batch" and run.found is not None and not run.has_accelerator:
+        return "without an accelerator no batch is copied to one"
+    return "the run ended before its turn"

@@ -38,7 +38,7 @@ def verification(journal: Journal) -> Verification | None:
     ratios = paired_ratios(rates, baseline).get(candidate)
     if not ratios:
         return None
-    mean = geometric_mean(ratios)
+    mean, live = geometric_mean(ratios), race.live_ratio(journal, candidate)
     complete = {rate.round for rate in rates if rate.trial == candidate} & {
         rate.round for rate in rates if rate.trial == baseline
     }
@@ -50,7 +50,9 @@ def verification(journal: Journal) -> Verification | None:
         recommended_samples_per_second=[rate.value for rate in paired if rate.trial == candidate],
         ratio=mean.value,
         ci95=mean.ci95,
-        agrees_with_live=None,
+        agrees_with_live=None if live is None or mean.ci95 is None else mean.ci95[0] <= live.value <= mean.ci95[1],
+        live_ratio=None if live is None else live.value,
+        live_ci95=None if live is None else live.ci95,
     )
 
 
@@ -70,7 +72,7 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
     if baseline not in measured or leader is None:
         return None
     verified = None if leader == baseline else race.verification(journal, leader)
-    if verified is not None and verified.ci95 is not None and verified.ci95[0] <= 1:
+    if verified is not None and not _borne_out(verified):
         leader, verified = baseline, None
     versus, firmness = _gain(journal, measured[leader], verified)
     return Recommendation(
@@ -78,31 +80,65 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
         configuration=measured[leader].configuration,
         versus_baseline=versus,
         firmness=firmness,
-        frontier=frontier(list(measured.values())),
+        frontier=frontier([trial for trial in measured.values() if trial.kind == "configuration"]),
     )
+
+
+def _borne_out(verified: Mean) -> bool:
+    return (verified.value if verified.ci95 is None else verified.ci95[0]) > 1
 
 
 def _gain(journal: Journal, trial: Trial, verified: Mean | None) -> tuple[Ratio | None, Firmness]:
     if verified is not None and verified.count >= FEWEST_PAIRS:
         return ratio_of(verified), "verified"
+    if _distrusted(journal, trial, verified):
+        return trial.versus_baseline if verified is None else ratio_of(verified), "provisional"
     if trial.id == journal.baseline_id:
-        rounds = trial.versus_baseline.rounds if trial.versus_baseline is not None else 0
-        return trial.versus_baseline, "measured" if rounds >= FEWEST_ROUNDS else "provisional"
+        return trial.versus_baseline, "measured" if _rounds(journal, trial) >= FEWEST_ROUNDS else "provisional"
     later = _later_rounds(journal, trial.id)
     if later is not None and later.count >= FEWEST_ROUNDS:
         return ratio_of(later), "measured"
     return trial.versus_baseline, "provisional"
 
 
+def _distrusted(journal: Journal, trial: Trial, verified: Mean | None) -> bool:
+    """Whether what the race says of a trial is live, and the baseline drifted there or fresh launches differ."""
+    if trial.isolation == "fresh":
+        return False
+    live = race.live_ratio(journal, trial.id)
+    return race.drifts(journal) or (verified is not None and live is not None and _apart(live, verified))
+
+
+def _apart(one: Mean, other: Mean) -> bool:
+    """Whether two intervals have nothing in common; a value without one stands for itself."""
+    (low, high), (other_low, other_high) = (mean.ci95 or (mean.value, mean.value) for mean in (one, other))
+    return high < other_low or other_high < low
+
+
+def _rounds(journal: Journal, baseline: Trial) -> int:
+    """Rounds behind "keep what you have": those in which something was compared with it, or else its own."""
+    compared = [mean.count for mean in race.standings(journal).values()]
+    own = 0 if baseline.versus_baseline is None else baseline.versus_baseline.rounds
+    return max(compared, default=own)
+
+
 def _later_rounds(journal: Journal, trial: str) -> Mean | None:
-    """The ratio from rounds after the first three, where those three had chosen the same trial."""
+    """The ratio from rounds after its first three, where those three had chosen the same trial."""
     baseline = journal.baseline_id or ""
-    rates = race.race_rates(journal)
-    early = compare([rate for rate in rates if rate.round <= FEWEST_FOR_INTERVAL], baseline)
+    rates = [rate for rate in race.race_rates(journal) if _competes(journal, rate.trial)]
+    rounds = sorted({rate.round for rate in rates if rate.trial == trial})
+    choosing, judging = rounds[:FEWEST_FOR_INTERVAL], rounds[FEWEST_FOR_INTERVAL:]
+    early = compare([rate for rate in rates if rate.round in choosing], baseline)
     if not early or max(early, key=lambda name: early[name].value) != trial:
         return None
-    ratios = paired_ratios([rate for rate in rates if rate.round > FEWEST_FOR_INTERVAL], baseline).get(trial)
+    ratios = paired_ratios([rate for rate in rates if rate.round in judging], baseline).get(trial)
     return geometric_mean(ratios) if ratios else None
+
+
+def _competes(journal: Journal, trial: str) -> bool:
+    """Whether it is a configuration that could be recommended: batch size changes training itself."""
+    made = journal.treatments.get(trial)
+    return made is not None and made.kind == "configuration" and "batch_size" not in made.changes
 
 
 def frontier(trials: Sequence[Trial]) -> list[str]:

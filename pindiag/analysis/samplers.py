@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
@@ -14,11 +15,12 @@ Reading = Callable[[Process], float | None]
 
 
 class Window:
-    """The samples within the counted part of one block."""
+    """Of samples in the order of time, those within the counted part of one block."""
 
     def __init__(self, samples: Sequence[Sample], block: Block) -> None:
         early, late = block.started_ns - SLACK_NS, block.ended_ns + SLACK_NS
-        self.samples = [sample for sample in samples if early <= sample.t_ns <= late]
+        first, last = bisect_left(samples, early, key=_t_ns), bisect_right(samples, late, key=_t_ns)
+        self.samples = samples[first:last]
         self.seconds = (self.samples[-1].t_ns - self.samples[0].t_ns) / 1e9 if self.samples else 0.0
 
     @property
@@ -115,6 +117,10 @@ def sampler_cost(samples: Sequence[Sample]) -> float | None:
     if len(samples) < 2 or samples[-1].t_ns <= samples[0].t_ns:
         return None
     return (samples[-1].sampler_cpu_s - samples[0].sampler_cpu_s) / ((samples[-1].t_ns - samples[0].t_ns) / 1e9)
+
+
+def _t_ns(sample: Sample) -> int:
+    return sample.t_ns
 
 
 def _mean(values: list[float]) -> float | None:

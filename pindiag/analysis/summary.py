@@ -60,9 +60,10 @@ def _launch(launch: Launch) -> LaunchFigures:
 def target(run: RunEvidence) -> TargetFigures:
     """How the script fared under its own configuration.
 
-    It failed when a launch as written gave nothing: the first, or two of them where others went well.
+    It failed when a launch as written gave nothing: the first, or two of them where others went well. What another
+    treatment's block ended in a live launch is that treatment's failure.
     """
-    own = [launch for launch in run.journal.launches if launch.treatment is None or not launch.treatment.changes]
+    own = [launch for launch in run.journal.launches if _as_written(run, launch)]
     broken = [launch for launch in own if _broken(launch)]
     failed = len(broken) > (1 if any(launch.measured for launch in own) else 0)
     last = (broken if failed else own)[-1:]
@@ -77,6 +78,12 @@ def target(run: RunEvidence) -> TargetFigures:
         error=_error(failure, last) if failed else None,
         error_step=None if failure is None else failure.step,
     )
+
+
+def _as_written(run: RunEvidence, launch: Launch) -> bool:
+    if launch.isolation == "fresh":
+        return launch.treatment is None or not launch.treatment.changes
+    return launch.unfinished is None or run.journal.trial(launch.unfinished.trial) == run.journal.baseline_id
 
 
 def _broken(launch: Launch) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
 from pindiag.model import (
     Block,
     BlockFigures,
     Estimate,
+    Isolation,
     MemoryBytes,
     ProfilerFigures,
     Ratio,
@@ -20,15 +21,22 @@ from pindiag.stats import Mean, geometric_mean, median
 
 def trials(run: RunEvidence, ratios: Mapping[str, Mean]) -> list[Trial]:
     """All trials, the baseline first."""
-    skipped = run.skipped()
-    last_round = max((block.round for trial in run.trials for block in trial.blocks), default=0)
-    return [_trial(evidence, ratios.get(evidence.id), skipped.get(evidence.id), last_round) for evidence in run.trials]
+    last_rounds = {isolation: _last_round(run, isolation) for isolation in get_args(Isolation)}
+    return [_trial(evidence, ratios.get(evidence.id), last_rounds[evidence.isolation]) for evidence in run.trials]
 
 
-def _trial(evidence: TrialEvidence, ratio: Mean | None, skipped: str | None, last_round: int) -> Trial:
-    status, reason = _status(evidence, skipped)
-    if status == "measured":
-        reason = _left_early(evidence, last_round)
+def _last_round(run: RunEvidence, isolation: Isolation) -> int:
+    """The last round of the race; those of `compute_only`, beside baseline blocks, are none of it."""
+    racing = [trial for trial in run.trials if trial.isolation == isolation and _competes(trial)]
+    return max((block.round for trial in racing for block in trial.blocks), default=0)
+
+
+def _competes(trial: TrialEvidence) -> bool:
+    return trial.treatment.kind == "configuration" and trial.id != trial.run.journal.baseline_id
+
+
+def _trial(evidence: TrialEvidence, ratio: Mean | None, last_round: int) -> Trial:
+    status, reason = _status(evidence, last_round)
     profiled = evidence.window
     workers = evidence.workers
     return Trial(
@@ -37,14 +45,14 @@ def _trial(evidence: TrialEvidence, ratio: Mean | None, skipped: str | None, las
         configuration=evidence.configuration,
         ablation=evidence.treatment.ablation,
         tweak=evidence.treatment.tweak,
-        isolation="fresh",
+        isolation=evidence.isolation,
         status=status,
         reason=reason,
         blocks=[block.block for block in evidence.blocks],
         steps=evidence.totals.steps,
         samples_per_second=estimate(evidence.rates) if evidence.rates else None,
         versus_baseline=_ratio(evidence, ratio),
-        predicted_samples_per_second=None,
+        predicted_samples_per_second=evidence.predicted if status == "predicted" else None,
         stage_ms=evidence.totals.stages(),
         gpu=None if isinstance(evidence.gpu, str) else evidence.gpu,
         pin_thread_ms=evidence.totals.pin_thread(),
@@ -64,20 +72,29 @@ def _trial(evidence: TrialEvidence, ratio: Mean | None, skipped: str | None, las
 
 
 def _status(
-    evidence: TrialEvidence, skipped: str | None
-) -> tuple[Literal["measured", "failed", "skipped"], str | None]:
+    evidence: TrialEvidence, last_round: int
+) -> tuple[Literal["measured", "failed", "skipped", "predicted"], str | None]:
+    journal = evidence.run.journal
     if evidence.blocks:
-        return "measured", None
+        return "measured", _left_early(evidence, last_round)
     if evidence.failure is not None:
         return "failed", evidence.failure
-    over = evidence.run.journal.ended
-    in_order = over is not None and over.status == "ok"
-    return "skipped", skipped or ("the budget left no time for it" if in_order else "the run was cut before its turn")
+    reason = evidence.refused or journal.skipped.get(evidence.id)
+    if evidence.predicted is not None:
+        return "predicted", reason
+    in_order = journal.ended is not None and journal.ended.status == "ok"
+    return "skipped", reason or ("the budget left no time for it" if in_order else "the run was cut before its turn")
 
 
 def _left_early(evidence: TrialEvidence, last_round: int) -> str | None:
+    """Why what was measured has fewer rounds than others."""
     own = max(block.round for block in evidence.blocks)
-    return f"left the race after round {own}, behind others" if own < last_round else None
+    if evidence.failure is not None and evidence.broke:
+        return f"failed after round {own}: {evidence.failure}"
+    if not _competes(evidence) or own >= last_round:
+        return None
+    refused = evidence.refused
+    return f"left the race after round {own}, {'behind others' if refused is None else refused}"
 
 
 def estimate(rates: list[float]) -> Estimate:
@@ -97,8 +114,10 @@ def _ratio(evidence: TrialEvidence, ratio: Mean | None) -> Ratio | None:
 
 
 def epoch_s(evidence: TrialEvidence) -> float | None:
-    """Time of an epoch of natural length; workers start anew in each unless they persist."""
+    """Time of an epoch of natural length under a configuration; workers start anew in each unless they persist."""
     found = evidence.run.found
+    if evidence.treatment.kind != "configuration":
+        return None
     if found is None or found.batches_per_epoch is None or not evidence.rates:
         return None
     running = found.batches_per_epoch * found.batch_samples / median(evidence.rates)
@@ -120,7 +139,7 @@ def blocks(run: RunEvidence, places: Mapping[int, str]) -> list[BlockFigures]:
             samples=block.samples,
             seconds=block.seconds,
             status=block.status,
-            reason=block.reason,
+            reason=block.reason or "; ".join(block.notes) or None,
             purpose=launch.purpose,
             journal=places.get(block.block, "not in a journal"),
         )

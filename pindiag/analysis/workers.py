@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +29,7 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
 
     Args:
         blocks: the blocks of one trial.
-        batches: batches by launch.
+        batches: batches by launch, in the order of time; a live launch holds those of many workers after each other.
     """
     lanes = [lane for block in blocks for lane in _lanes(block, batches.get(block.launch, []))]
     found = [batch for _, lane in lanes for batch in lane]
@@ -53,10 +54,15 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
 def _lanes(block: Block, batches: Sequence[WorkerBatch]) -> list[tuple[Block, list[WorkerBatch]]]:
     """The batches of each worker in a block, oldest first."""
     by_worker: dict[int, list[WorkerBatch]] = defaultdict(list)
-    for batch in batches:
-        if block.started_ns <= batch.started_ns < block.ended_ns:
-            by_worker[batch.pid].append(batch)
-    return [(block, sorted(lane, key=lambda batch: batch.started_ns)) for lane in by_worker.values()]
+    for batch in during(batches, block.started_ns, block.ended_ns):
+        by_worker[batch.pid].append(batch)
+    return [(block, lane) for lane in by_worker.values()]
+
+
+def during(batches: Sequence[WorkerBatch], start_ns: int, end_ns: int) -> Sequence[WorkerBatch]:
+    """Of batches in the order of time, those that were begun in a span."""
+    first, last = (bisect_left(batches, ns, key=lambda batch: batch.started_ns) for ns in (start_ns, end_ns))
+    return batches[first:last]
 
 
 def _end_ns(batch: WorkerBatch) -> int:

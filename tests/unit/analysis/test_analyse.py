@@ -208,6 +208,7 @@ def assert_honest(analysis):
     content = msgspec.to_builtins(analysis)
     for name in ("drawing", "facts", "not_measured"):
         content.pop(name)
+    content["ceilings"] = {name: ids or None for name, ids in content["ceilings"].items()}
     listed = {gap.key for gap in analysis.not_measured}
     found = {
         path
