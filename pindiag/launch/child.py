@@ -14,13 +14,12 @@ from types import TracebackType
 import msgspec
 
 from pindiag.launch import guardian
-from pindiag.launch.patience import Answer
+from pindiag.launch.agenda import Answer
+from pindiag.launch.stream import Stream
 from pindiag.model import AnyRecord
 
 _CHUNK_BYTES = 1 << 16
 _REAP_S = 5.0
-
-_decoder = msgspec.json.Decoder(AnyRecord)
 
 
 class Child:
@@ -35,7 +34,7 @@ class Child:
         self.pipe_read_fd, self._to_probe = os.pipe()
         self._process: subprocess.Popen[bytes] | None = None
         self._cleared = False
-        self._rest = b""
+        self._stream = Stream()
         os.set_blocking(self._from_probe, False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._from_probe, selectors.EVENT_READ)
@@ -74,17 +73,17 @@ class Child:
         return []
 
     def _read(self) -> list[AnyRecord]:
+        records: list[AnyRecord] = []
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(self._from_probe, _CHUNK_BYTES):
-                self._rest += chunk
+                records += self._stream.feed(chunk)
             self._selector.unregister(self._from_probe)
-        *lines, self._rest = self._rest.split(b"\n")
-        return [record for line in lines if (record := _decode(line)) is not None]
+        return records
 
     def answer(self, answer: Answer) -> None:
         """Tell the probe what to do after a block."""
         with contextlib.suppress(BrokenPipeError):
-            os.write(self._to_probe, msgspec.json.encode({"then": answer}) + b"\n")
+            os.write(self._to_probe, msgspec.json.encode(answer) + b"\n")
 
     def kill(self, known: Mapping[int, int]) -> int | None:
         """Kill what is left of the target and its descendants, and give the return code of its main process.
@@ -111,11 +110,3 @@ class Child:
         ours = [self._from_probe, self._to_probe]
         for fd in ours if self._process is not None else [*ours, self.pipe_read_fd, self.pipe_write_fd]:
             os.close(fd)
-
-
-def _decode(line: bytes) -> AnyRecord | None:
-    """A record; None for a line of a kind that this version does not know."""
-    try:
-        return _decoder.decode(line)
-    except msgspec.DecodeError:
-        return None

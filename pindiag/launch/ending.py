@@ -6,6 +6,8 @@ import re
 import signal
 from typing import Literal
 
+import msgspec
+
 from pindiag.model import Base, TargetEnded, TargetFailed
 
 Status = Literal["ok", "failed", "interrupted"]
@@ -24,8 +26,10 @@ class Death(Base, frozen=True, kw_only=True):
     """What interrupted the run."""
     overdue: str | None = None
     """Why pindiag killed it."""
-    block_done: bool = False
-    """It had measured what it was asked for."""
+    done: bool = False
+    """It had measured what it was asked for; at most profiler windows were left."""
+    trial: str | None = None
+    """What ran in a live launch, or would have been next."""
     failed: TargetFailed | None = None
     ended: TargetEnded | None = None
     no_torch: str | None = None
@@ -49,12 +53,19 @@ def judge(death: Death) -> Ending:
     The probe tells no failure once it has told the script to stop, so one that it tells is the script's own, also
     after its block.
     """
+    ending = _judge(death)
+    if ending.status != "failed" or death.trial is None:
+        return ending
+    return msgspec.structs.replace(ending, reason=f"{ending.reason} (under {death.trial})")
+
+
+def _judge(death: Death) -> Ending:
     own_end = death.ended is not None and death.ended.how != "stopped"
     if death.interrupted is not None:
         return Ending(status="interrupted", exit="killed by pindiag", reason=f"the run was {death.interrupted}")
     if death.failed is not None:
         return Ending(status="failed", exit=_exit(death.returncode), reason=_failure(death.failed, death))
-    if death.block_done and not own_end:
+    if death.done and not own_end:
         return Ending(status="ok", exit="stopped after the schedule", reason=death.overdue)
     if death.overdue is not None:
         over = death.ended is not None and death.ended.status == 0

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from pindiag.launch import cgroups, machine
+from pindiag.launch.admission import Admission, chosen, opening
+from pindiag.launch.agenda import Agenda
 from pindiag.launch.child import Child
 from pindiag.launch.ending import Death, judge
-from pindiag.launch.guardianship import Guardian
-from pindiag.launch.interrupts import Interrupts
 from pindiag.launch.kept import OFFLINE_ENVIRONMENT
-from pindiag.launch.nvml import Nvml
-from pindiag.launch.patience import Answer, Limits, Patience, slowest_block_s
+from pindiag.launch.patience import Pace, Patience
 from pindiag.launch.processes import Tree
-from pindiag.launch.reckon import reason_to_skip
 from pindiag.launch.sampler import MachineReader, Sampler
+from pindiag.launch.stream import Journals
+from pindiag.launch.surroundings import Surroundings
 from pindiag.model import (
     AnyRecord,
     Block,
+    BlockOrder,
     BlockPhase,
     LaunchBegan,
     LaunchEnded,
     LaunchOrder,
-    LoaderChosen,
     ProbeSpec,
-    RunSpec,
     TargetEnded,
     TargetFailed,
     Unmeasured,
 )
-from pindiag.store import RunDirectory, read_journal
+from pindiag.store import RunDirectory
 
 PROFILE_STEPS = 10
 SCARCE_SHARE = 0.03
@@ -42,24 +40,6 @@ SCARCE_SHARE = 0.03
 
 QUIET = {"KINETO_LOG_LEVEL": "99"}
 """Kineto prints to the console otherwise."""
-
-Emit = Callable[[AnyRecord], None]
-
-
-class Surroundings(NamedTuple):
-    """What all launches of a run share."""
-
-    spec: RunSpec
-    run: RunDirectory
-    guardian: Guardian
-    interrupts: Interrupts
-    nvml: Nvml
-    limits: Limits
-    write: Emit
-    """Takes the parent's own records: journal, then listeners."""
-    hear: Emit
-    """Takes the child's records, which stand in its own journal."""
-    clock_ns: Callable[[], int]
 
 
 def bootstrap(run: RunDirectory) -> Path:
@@ -72,66 +52,55 @@ def mark(run: RunDirectory) -> str:
     return str(run.path / "probe" / "launch-")
 
 
-def carry_out(order: LaunchOrder, number: int, records: Sequence[AnyRecord], around: Surroundings) -> None:
+def carry_out(order: LaunchOrder, number: int, around: Surroundings) -> None:
     """Start the target, let it do its blocks, and leave nothing of it running.
 
     Everything that the launch tells goes to `around.write` and `around.hear`; LaunchEnded is the last of it.
     """
-    began_ns = around.clock_ns()
-    reason = _reason_to_skip(order, records)
-    if reason is not None:
-        _not_started(order, number, began_ns, reason, around)
+    began = LaunchBegan(launch=number, t_ns=around.clock_ns(), pid=0, order=order)
+    first = opening(began, around)
+    if first.refused is not None:
+        _not_started(began, first.notes, first.refused, around)
         return
     with Child() as child:
         _header(order, number, around.run.target_log)
         try:
-            pid = child.start(*_command(order, number, records, child, around), around.run.target_log)
+            pid = child.start(*_command(order, number, first.blocks, child, around), around.run.target_log)
         except OSError as error:
-            _not_started(order, number, began_ns, f"the target could not be started: {error}", around)
+            _not_started(began, first.notes, f"the target could not be started: {error}", around)
             return
         with around.guardian.over(pid):
-            Launch(order, number, records, child, around, pid=pid, began_ns=began_ns).run()
+            for record in [msgspec.structs.replace(began, pid=pid), *first.notes]:
+                around.write(record)
+            Launch(began, first.blocks, child, around, pid=pid).run()
 
 
-def _not_started(order: LaunchOrder, number: int, began_ns: int, reason: str, around: Surroundings) -> None:
-    around.write(LaunchBegan(launch=number, t_ns=began_ns, pid=0, order=order))
-    around.write(
-        LaunchEnded(
-            launch=number,
-            t_ns=around.clock_ns(),
-            status="failed",
-            exit="not started",
-            returncode=None,
-            seconds=0.0,
-            reason=reason,
-        )
+def _not_started(began: LaunchBegan, notes: Sequence[AnyRecord], reason: str, around: Surroundings) -> None:
+    ended = LaunchEnded(
+        launch=began.launch,
+        t_ns=around.clock_ns(),
+        status="failed",
+        exit="not started",
+        returncode=None,
+        seconds=0.0,
+        reason=reason,
     )
-
-
-def _reason_to_skip(order: LaunchOrder, records: Sequence[AnyRecord]) -> str | None:
-    chosen = _chosen(records)
-    if chosen is None or order.treatment is None or not order.treatment.changes:
-        return None
-    configuration = order.treatment.configuration
-    growth = (configuration.batch_size or 1) / (chosen.configuration.batch_size or configuration.batch_size or 1)
-    return reason_to_skip(configuration, int(chosen.batch_bytes * growth), machine.free_memory())
-
-
-def _chosen(records: Sequence[AnyRecord]) -> LoaderChosen | None:
-    return next((record for record in records if isinstance(record, LoaderChosen)), None)
+    for record in [began, *notes, ended]:
+        around.write(record)
 
 
 def _header(order: LaunchOrder, number: int, log: Path) -> None:
     what = "the script as written" if order.treatment is None else order.treatment.id
+    what = "one treatment after another" if order.isolation == "live" else what
     with log.open("a") as output:
         output.write(f"==== launch {number}: {what} ({order.purpose})\n")
 
 
 def _command(
-    order: LaunchOrder, number: int, records: Sequence[AnyRecord], child: Child, around: Surroundings
+    order: LaunchOrder, number: int, blocks: list[BlockOrder], child: Child, around: Surroundings
 ) -> tuple[list[str], str, dict[str, str]]:
     spec, run = around.spec, around.run
-    chosen = _chosen(records)
+    found = chosen(around.records)
     path = Path(f"{mark(run)}{number:03d}.json")
     probe = ProbeSpec(
         launch=number,
@@ -141,12 +110,13 @@ def _command(
         run_directory=str(run.path),
         pipe_read_fd=child.pipe_read_fd,
         pipe_write_fd=child.pipe_write_fd,
+        isolation=order.isolation,
         treatment=order.treatment,
-        blocks=order.blocks,
+        blocks=blocks,
         profile=order.profile,
         profile_steps=PROFILE_STEPS,
         natural_epochs=order.natural_epochs,
-        loader=None if chosen is None else chosen.key,
+        loader=None if found is None else found.key,
         loader_place=spec.loader,
         device=spec.device,
         keep_cap_bytes=spec.keep_cap_bytes,
@@ -159,39 +129,33 @@ class Launch:
     """A target that has been started."""
 
     def __init__(
-        self,
-        order: LaunchOrder,
-        number: int,
-        records: Sequence[AnyRecord],
-        child: Child,
-        around: Surroundings,
-        *,
-        pid: int,
-        began_ns: int,
+        self, began: LaunchBegan, blocks: Sequence[BlockOrder], child: Child, around: Surroundings, *, pid: int
     ) -> None:
-        self._order = order
-        self._number = number
+        order, number = began.order, began.launch
+        self._began = began
         self._child = child
-        self._pid = pid
-        self._began_ns = began_ns
         self._around = around
         self._heard: list[AnyRecord] = []
-        self._blocks = 0
+        self._known: set[tuple[type, int, int]] = set()
+        self._journals = Journals(around.run.journal, number)
+        admission = Admission(number, around, write=around.write, records=lambda: around.records)
+        self._agenda = Agenda(order, blocks, admission.ask)
         self._kills = cgroups.out_of_memory_kills()
         self._tree = Tree(pid)
-        chosen = _chosen(records)
+        found = chosen(around.records)
         self._sampler = Sampler(
             number,
             self._tree,
             around.run.journal / f"sampler-{number:03d}.jsonl",
             machine=MachineReader(),
-            gpu=around.nvml.watch(around.spec.device or (None if chosen is None else chosen.device)),
+            gpu=around.nvml.watch(around.spec.device or (None if found is None else found.device)),
             clock_ns=around.clock_ns,
         )
+        self._pace = Pace(around.records)
         self._patience = Patience(
             around.limits,
             around.spec.wait_s,
-            slowest_block_s(records),
+            self._pace,
             natural_epochs=order.natural_epochs,
             now_s=self._now_s(),
         )
@@ -200,7 +164,6 @@ class Launch:
         """Follow the launch to its end."""
         overdue = returncode = None
         try:
-            self._around.write(LaunchBegan(launch=self._number, t_ns=self._began_ns, pid=self._pid, order=self._order))
             self._sampler.start()
             overdue = self._follow()
         finally:
@@ -224,54 +187,62 @@ class Launch:
     def _take(self, record: AnyRecord) -> None:
         if isinstance(record, BlockPhase) and record.phase != "settling":
             self._sampler.sample()
-        self._heard.append(record)
-        self._around.hear(record)
+        self._hear(record)
         self._patience.progressed(record, self._now_s())
         if isinstance(record, Block) and record.status == "counted" and record.reason is None:
             self._answer(record)  # a block has a reason where the script ended first: then nobody waits
+        elif self._began.order.purpose == "scout" and self._agenda.done:
+            self._patience.answered("stop", self._now_s())
+
+    def _hear(self, record: AnyRecord) -> None:
+        """Take note of a record, whether it comes over the pipe or from a journal first."""
+        key = type(record), record.t_ns, record.rank
+        if key not in self._known:
+            self._known.add(key)
+            self._heard.append(record)
+            self._pace.hear(record)
+            self._agenda.heard(record)
+            self._around.hear(record)
 
     def _answer(self, block: Block) -> None:
         """The child waits for this at the end of a step: its memory is read while it does."""
-        self._blocks += 1
+        self._hear_journals()
         self._around.write(self._sampler.memory(block.block, block.trial))
-        last = self._blocks == len(self._order.blocks)
-        answer: Answer = "profile" if last and self._order.profile else "stop"
+        answer = self._agenda.answer()
         self._child.answer(answer)
-        self._patience.answered(answer, self._now_s())
+        self._patience.answered(answer.then, self._now_s())
+
+    def _hear_journals(self) -> None:
+        """Records that do not come over the pipe, or did not come because it broke."""
+        for record in self._journals.news():
+            self._hear(record)
 
     def _end(self, returncode: int | None, overdue: str | None) -> None:
         for record in self._child.receive(0):
-            self._heard.append(record)
-            self._around.hear(record)
+            self._hear(record)
         self._hear_journals()
         ended_ns = self._around.clock_ns()
         ending = judge(self._death(returncode, overdue))
         self._around.write(
             LaunchEnded(
-                launch=self._number,
+                launch=self._began.launch,
                 t_ns=ended_ns,
                 status=ending.status,
                 exit=ending.exit,
                 returncode=returncode,
-                seconds=(ended_ns - self._began_ns) / 1e9,
+                seconds=(ended_ns - self._began.t_ns) / 1e9,
                 reason=ending.reason,
             )
         )
 
-    def _hear_journals(self) -> None:
-        """Records that do not come over the pipe, or did not come because it broke."""
-        paths = sorted(self._around.run.journal.glob(f"launch-{self._number:03d}-*.jsonl"))
-        for record in sorted((record for path in paths for _, record in read_journal(path)), key=lambda r: r.t_ns):
-            if record not in self._heard:
-                self._heard.append(record)
-                self._around.hear(record)
-
     def _death(self, returncode: int | None, overdue: str | None) -> Death:
+        running = self._agenda.running
         return Death(
             returncode=returncode,
             interrupted=self._around.interrupts.reason,
             overdue=overdue,
-            block_done=self._blocks == len(self._order.blocks),
+            done=self._agenda.done,
+            trial=None if running is None or self._began.order.isolation == "fresh" else running.trial,
             failed=next((record for record in self._heard if isinstance(record, TargetFailed)), None),
             ended=next((record for record in self._heard if isinstance(record, TargetEnded)), None),
             no_torch=next((r.reason for r in self._heard if isinstance(r, Unmeasured) and r.key == "torch"), None),

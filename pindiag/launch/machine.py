@@ -59,6 +59,7 @@ def free_memory(root: Path = Path("/")) -> FreeMemory:
         available_bytes=psutil.virtual_memory().available,
         shm_bytes=shm and shm.f_frsize * shm.f_bavail,
         cgroup_bytes=cgroups.memory_free_bytes(root),
+        shm_used_bytes=shm and shm.f_frsize * (shm.f_blocks - shm.f_bfree),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from pindiag.model import AnyRecord, Base, Block, FirstStep, TargetEnded
+from pindiag.model import AnyRecord, Base, Block, FirstStep, LoaderIterated, TargetEnded
 
-Answer = Literal["stop", "profile"]
+Then = Literal["stop", "profile", "blocks", "windows"]
+"""What a launch is told to do after a block."""
 
 
 class Limits(Base, frozen=True, kw_only=True):
@@ -25,16 +26,39 @@ class Limits(Base, frozen=True, kw_only=True):
     """How soon an end, a signal or a time-out is noticed."""
 
 
-def slowest_block_s(records: Iterable[AnyRecord]) -> float | None:
-    """The longest time from a first step to the end of its block in the launches so far; None before the first."""
-    first: dict[int, int] = {}
-    slowest: float | None = None
-    for record in records:
+class Pace:
+    """How long the blocks of a run take.
+
+    Args:
+        records: what is known of them so far.
+    """
+
+    def __init__(self, records: Iterable[AnyRecord] = ()) -> None:
+        self._slowest_block_s: float | None = None
+        self._slowest_start_s = 0.0
+        self._since_ns: dict[int, int] = {}
+        for record in records:
+            self.hear(record)
+
+    @property
+    def slowest_s(self) -> float | None:
+        """The longest that a block or a start of workers took; None before the first block.
+
+        A block lasts from the first step of its launch, or from the end of the block before it, to its own end; a start
+        of workers from the birth of their iterator to its first batch.
+        """
+        return None if self._slowest_block_s is None else max(self._slowest_block_s, self._slowest_start_s)
+
+    def hear(self, record: AnyRecord) -> None:
+        """A record came."""
         if isinstance(record, FirstStep):
-            first.setdefault(record.launch, record.t_ns)
-        elif isinstance(record, Block) and record.launch in first:
-            slowest = max((record.t_ns - first[record.launch]) / 1e9, slowest or 0.0)
-    return slowest
+            self._since_ns.setdefault(record.launch, record.t_ns)
+        elif isinstance(record, LoaderIterated):
+            self._slowest_start_s = max(self._slowest_start_s, (record.first_batch_ms or 0.0) / 1e3)
+        elif isinstance(record, Block) and record.launch in self._since_ns:
+            took_s = (record.t_ns - self._since_ns[record.launch]) / 1e9
+            self._since_ns[record.launch] = record.t_ns
+            self._slowest_block_s = max(took_s, self._slowest_block_s or 0.0)
 
 
 class Patience:
@@ -43,20 +67,18 @@ class Patience:
     Args:
         limits: the limits in force.
         wait_s: how long the first training step may take, and any other before anything is known about their pace.
-        expected_s: the slowest block so far.
+        pace: what the blocks so far took, those of this launch included.
         natural_epochs: whether validation and checkpoints stand between the steps, for which no pace is known.
         now_s: the launch's start.
     """
 
-    def __init__(
-        self, limits: Limits, wait_s: float, expected_s: float | None, *, natural_epochs: bool, now_s: float
-    ) -> None:
+    def __init__(self, limits: Limits, wait_s: float, pace: Pace, *, natural_epochs: bool, now_s: float) -> None:
         self._limits = limits
-        unknown = expected_s is None or natural_epochs
-        reckoned_s = max(limits.hang_s, limits.hang_factor * (expected_s or 0.0))
-        self._hang_s = max(reckoned_s, wait_s) if unknown else reckoned_s
+        self._wait_s = wait_s
+        self._pace = pace
+        self._natural_epochs = natural_epochs
         self._stepped = False
-        self._stopping = False
+        self._told: Then | None = None
         self._set(now_s, wait_s, f"it made no training step within {wait_s:g} s (--wait)")
 
     def progressed(self, record: AnyRecord, now_s: float) -> None:
@@ -64,25 +86,38 @@ class Patience:
         self._stepped = self._stepped or isinstance(record, FirstStep)
         if isinstance(record, TargetEnded):
             self._leave(now_s)
-        elif self._stepped and not self._stopping:
-            self._set(now_s, self._hang_s, f"it made no progress for {self._hang_s:g} s")
+        elif self._stepped and self._told != "stop":
+            self._go_on(now_s)
 
-    def answered(self, answer: Answer, now_s: float) -> None:
-        """The launch was told what to do after its block."""
-        if answer == "profile":
-            limit_s = self._hang_s + self._limits.export_s
-            self._set(now_s, limit_s, f"its profiler window did not end within {limit_s:g} s")
-        else:
-            self._stopping = True
+    def answered(self, then: Then, now_s: float) -> None:
+        """The launch was told what to do next."""
+        self._told = then
+        if then == "stop":
             self._leave(now_s)
+        else:
+            self._go_on(now_s)
 
     def overdue(self, now_s: float) -> str | None:
         """Why the launch should be killed now; None: it has time left."""
         return self._reason if now_s > self._until_s else None
 
+    def _go_on(self, now_s: float) -> None:
+        limit_s = self._hang_s
+        if self._told in ("profile", "windows"):
+            limit_s += self._limits.export_s
+            self._set(now_s, limit_s, f"its profiler window did not end within {limit_s:g} s")
+        else:
+            self._set(now_s, limit_s, f"it made no progress for {limit_s:g} s")
+
     def _leave(self, now_s: float) -> None:
-        limit_s = self._limits.leave_s if self._stopping else max(self._limits.leave_s, self._hang_s)
+        limit_s = self._limits.leave_s if self._told == "stop" else max(self._limits.leave_s, self._hang_s)
         self._set(now_s, limit_s, f"its process did not end within {limit_s:g} s")
+
+    @property
+    def _hang_s(self) -> float:
+        slowest_s = self._pace.slowest_s
+        reckoned_s = max(self._limits.hang_s, self._limits.hang_factor * (slowest_s or 0.0))
+        return max(reckoned_s, self._wait_s) if slowest_s is None or self._natural_epochs else reckoned_s
 
     def _set(self, now_s: float, limit_s: float, reason: str) -> None:
         self._until_s = now_s + limit_s

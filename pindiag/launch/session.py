@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -15,16 +15,15 @@ from pindiag.errors import DiskFull
 from pindiag.launch import kept
 from pindiag.launch.guardianship import Guardian
 from pindiag.launch.interrupts import Interrupts
-from pindiag.launch.launch import Surroundings, bootstrap, carry_out, mark
+from pindiag.launch.launch import bootstrap, carry_out, mark
 from pindiag.launch.machine import read_machine
 from pindiag.launch.nvml import Nvml
 from pindiag.launch.patience import Limits
-from pindiag.model import AnyRecord, LaunchOrder, RunEnded, RunSpec
+from pindiag.launch.surroundings import Decide, Surroundings
+from pindiag.model import AnyRecord, RunEnded, RunSpec
 from pindiag.store import RunDirectory
 
 PROBE = Path(__file__).parents[1] / "probe"
-
-Decide = Callable[[Sequence[AnyRecord]], LaunchOrder | None]
 
 
 class Session:
@@ -66,7 +65,7 @@ class Session:
         on disk.
 
         Args:
-            decide: is given all records so far and says what to launch next.
+            decide: says what to launch, and what a live launch is to do, from all that is known so far.
 
         Raises:
             DiskFull: the run directory's disk is full.
@@ -89,6 +88,8 @@ class Session:
         around = Surroundings(
             spec=self._spec,
             run=self._run,
+            decide=decide,
+            records=self.records,
             guardian=guardian,
             interrupts=interrupts,
             nvml=nvml,
@@ -98,11 +99,11 @@ class Session:
             clock_ns=self._clock_ns,
         )
         number = 0
-        while interrupts.reason is None and (order := decide(self.records)) is not None:
+        while interrupts.reason is None and (order := decide.next_launch(self.records)) is not None:
             number += 1
             before = kept.Snapshot.take([Path(self._spec.cwd), self._script_folder()], self._run)
             try:
-                carry_out(order, number, tuple(self.records), around)
+                carry_out(order, number, around)
             finally:
                 self._write(kept.settle_launch(self._run, number, before))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import psutil
 
 from pindiag.launch.patience import Limits
 from pindiag.launch.session import Session
-from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, RunSpec
+from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, NextBlocks, RunSpec
 from pindiag.store import RunDirectory
 
 FAKE_PROBE = Path(__file__).parent / "fake_probe"
@@ -24,10 +24,26 @@ def order(number: int, **fields: object) -> LaunchOrder:
     return LaunchOrder(purpose="discover", treatment=None, blocks=blocks, **fields)
 
 
-def times(count: int, **fields: object) -> Callable[[Sequence[AnyRecord]], LaunchOrder | None]:
-    """Order `count` launches."""
-    left = iter(range(1, count + 1))
-    return lambda records: None if (number := next(left, None)) is None else order(number, **fields)
+class Script:
+    """A plan that was written beforehand: these launches, and in live ones these blocks after the first."""
+
+    def __init__(self, launches: Iterable[LaunchOrder], told: Iterable[NextBlocks] = ()) -> None:
+        self._launches = iter(launches)
+        self._told = iter(told)
+        self.asked: list[list[AnyRecord]] = []
+        """What was known each time that blocks were asked for."""
+
+    def next_launch(self, _: Sequence[AnyRecord]) -> LaunchOrder | None:
+        return next(self._launches, None)
+
+    def next_blocks(self, records: Sequence[AnyRecord]) -> NextBlocks:
+        self.asked.append(list(records))
+        return next(self._told, NextBlocks())
+
+
+def times(count: int, **fields: object) -> Script:
+    """Order `count` fresh launches."""
+    return Script(order(number, **fields) for number in range(1, count + 1))
 
 
 def session(

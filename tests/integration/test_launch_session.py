@@ -24,7 +24,7 @@ from pindiag.model import (
     Unmeasured,
 )
 
-from .launches import MARK, order, session, times, wait_until_gone
+from .launches import MARK, Script, order, session, times, wait_until_gone
 
 pytestmark = pytest.mark.integration
 
@@ -54,9 +54,9 @@ def test_treatment_that_would_not_fit_is_not_started(
     tmp_path: Path, workers: int, batch_size: int, started: bool
 ) -> None:
     blocks = [BlockOrder(block=2, round=1, trial="other")]
-    orders = iter([order(1), LaunchOrder(purpose="round", treatment=treatment(workers, batch_size), blocks=blocks)])
+    other = LaunchOrder(purpose="round", treatment=treatment(workers, batch_size), blocks=blocks)
     made = session(tmp_path, "chooses", "1000")
-    made.run(lambda records: next(orders, None))
+    made.run(Script([order(1), other]))
     began = [record for record in made.records if isinstance(record, LaunchBegan)][1]
     ended = [record for record in made.records if isinstance(record, LaunchEnded)][1]
     assert (began.pid > 0) == started

@@ -26,27 +26,27 @@ def ended(how: str, status: int) -> TargetEnded:
 
 CASES = {
     "stopped": (
-        {"returncode": 0, "block_done": True},
+        {"returncode": 0, "done": True},
         ("ok", "stopped after the schedule", None),
     ),
     "stopped, and killed by pindiag": (
-        {"returncode": -9, "block_done": True, "overdue": "it did not end"},
+        {"returncode": -9, "done": True, "overdue": "it did not end"},
         ("ok", "stopped after the schedule", "it did not end"),
     ),
     "stopped in order": (
-        {"returncode": 0, "block_done": True, "ended": ended("stopped", 0)},
+        {"returncode": 0, "done": True, "ended": ended("stopped", 0)},
         ("ok", "stopped after the schedule", None),
     ),
     "failed in the profiler window": (
-        {"returncode": 1, "block_done": True, "failed": failed("ValueError", "late"), "ended": ended("failed", 1)},
+        {"returncode": 1, "done": True, "failed": failed("ValueError", "late"), "ended": ended("failed", 1)},
         ("failed", "exit status 1", "ValueError: late"),
     ),
     "ended in the profiler window": (
-        {"returncode": 0, "block_done": True, "ended": ended("finished", 0)},
+        {"returncode": 0, "done": True, "ended": ended("finished", 0)},
         ("ok", "exit status 0", None),
     ),
     "left in the profiler window": (
-        {"returncode": 3, "block_done": True, "ended": ended("exit", 3)},
+        {"returncode": 3, "done": True, "ended": ended("exit", 3)},
         ("failed", "exit status 3", "it ended with exit status 3"),
     ),
     "finished, but its process stays": (

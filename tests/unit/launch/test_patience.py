@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pindiag.launch.patience import Limits, Patience, slowest_block_s
+from pindiag.launch.patience import Limits, Pace, Patience
 from pindiag.model import AnyRecord, BlockPhase, FirstStep, TargetEnded
 
 LIMITS = Limits(hang_factor=10, hang_s=30, export_s=60, leave_s=10)
@@ -10,8 +10,40 @@ SETTLING = BlockPhase(launch=1, t_ns=0, block=1, trial="b", phase="settling")
 ENDED = TargetEnded(launch=1, t_ns=0, how="finished", status=0, steps=1, epochs=None)
 
 
+def first_step(launch: int, t_s: float) -> AnyRecord:
+    return FirstStep(launch=launch, t_ns=int(t_s * 1e9))
+
+
+def block(launch: int, t_s: float) -> AnyRecord:
+    fields = {
+        "type": "block", "launch": launch, "t_ns": int(t_s * 1e9), "block": launch, "trial": "b", "round": 1,
+        "settle_steps": 1, "steps": 1, "samples": 1, "started_ns": 0, "ended_ns": 1, "seconds": 1.0, "gap_s": 0.0,
+        "status": "counted", "reason": None, "wait_ms": 0.0, "wait_cpu_ms": 0.0, "transfer_ms": 0.0,
+        "synchronise_ms": 0.0, "optimizer_ms": 0.0, "main_cpu_ms": 0.0, "step_ms": [], "step_wait_ms": [],
+        "transfers": [], "syncs": [], "pin_thread": None, "host_allocator": None, "missing": {},
+        "probe_us_per_step": 0.0,
+    }  # fmt: skip
+    return msgspec.convert(fields, AnyRecord)
+
+
+def iterator(first_batch_ms: float | None) -> AnyRecord:
+    configuration = {
+        "num_workers": 2, "pin_memory": False, "non_blocking": None, "prefetch_factor": 2,
+        "persistent_workers": False, "batch_size": 8,
+    }  # fmt: skip
+    fields = {
+        "type": "loader_iterated", "launch": 1, "t_ns": 0, "loader": 0, "iterator": 0, "configuration": configuration,
+        "startup_ms": 1.0, "first_batch_ms": first_batch_ms, "start_method": "spawn", "worker_pids": [],
+    }  # fmt: skip
+    return msgspec.convert(fields, AnyRecord)
+
+
+def pace(expected_s: float | None) -> Pace:
+    return Pace() if expected_s is None else Pace([first_step(9, 0), block(9, expected_s)])
+
+
 def patience(*, wait_s: float = 600, expected_s: float | None = 5, natural_epochs: bool = False) -> Patience:
-    return Patience(LIMITS, wait_s, expected_s, natural_epochs=natural_epochs, now_s=100)
+    return Patience(LIMITS, wait_s, pace(expected_s), natural_epochs=natural_epochs, now_s=100)
 
 
 def last_moment(made: Patience, since: float) -> float:
@@ -74,19 +106,50 @@ def test_script_that_ends_by_itself_may_tidy_up() -> None:
     assert last_moment(made, 300) == 50
 
 
-def test_slowest_block() -> None:
-    def block(launch: int, t_s: float) -> AnyRecord:
-        fields = {
-            "type": "block", "launch": launch, "t_ns": int(t_s * 1e9), "block": launch, "trial": "b", "round": 1,
-            "settle_steps": 1, "steps": 1, "samples": 1, "started_ns": 0, "ended_ns": 1, "seconds": 1.0, "gap_s": 0.0,
-            "status": "counted", "reason": None, "wait_ms": 0.0, "wait_cpu_ms": 0.0, "transfer_ms": 0.0,
-            "synchronise_ms": 0.0, "optimizer_ms": 0.0, "main_cpu_ms": 0.0, "step_ms": [], "step_wait_ms": [],
-            "transfers": [], "syncs": [], "pin_thread": None, "host_allocator": None, "missing": {},
-            "probe_us_per_step": 0.0,
-        }  # fmt: skip
-        return msgspec.convert(fields, AnyRecord)
+def test_windows_one_after_another() -> None:
+    made = patience()
+    made.progressed(FIRST, 200)
+    made.answered("windows", 300)
+    made.progressed(SETTLING, 350)
+    assert last_moment(made, 350) == 50 + 60
+    made.progressed(ENDED, 400)
+    assert last_moment(made, 400) == 50
 
-    first = [FirstStep(launch=launch, t_ns=launch * 100 * 10**9) for launch in (1, 2)]
-    assert slowest_block_s([]) is None
-    assert slowest_block_s([first[0], block(2, 250)]) is None
-    assert slowest_block_s([*first, block(1, 103), block(2, 207)]) == 7
+
+def test_next_blocks() -> None:
+    made = patience()
+    made.progressed(FIRST, 200)
+    made.answered("blocks", 300)
+    assert last_moment(made, 300) == 50
+    assert made.overdue(1000) == "it made no progress for 50 s"
+
+
+def test_a_slow_block_of_the_launch_itself_is_learned_from() -> None:
+    learning = Pace()
+    made = Patience(LIMITS, 600, learning, natural_epochs=False, now_s=100)
+    for record in (first_step(1, 200), block(1, 204)):
+        learning.hear(record)
+        made.progressed(record, 204)
+    made.answered("blocks", 204)
+    assert last_moment(made, 204) == 40
+    learning.hear(block(1, 224))
+    made.answered("blocks", 224)
+    assert last_moment(made, 224) == 200
+
+
+def test_pace_before_the_first_block_is_not_known() -> None:
+    assert Pace().slowest_s is None
+    assert Pace([first_step(1, 100), iterator(9000.0)]).slowest_s is None
+    assert Pace([first_step(1, 100), block(2, 250)]).slowest_s is None
+
+
+def test_pace_of_several_launches_and_of_blocks_in_one() -> None:
+    launches = [first_step(1, 100), first_step(2, 200)]
+    assert Pace([*launches, block(1, 103), block(2, 207)]).slowest_s == 7
+    assert Pace([*launches, block(1, 103), block(1, 112), block(1, 114), block(2, 207)]).slowest_s == 9
+
+
+def test_a_treatment_may_have_to_start_workers() -> None:
+    ran = [first_step(1, 100), block(1, 103)]
+    assert Pace([*ran, iterator(2000.0)]).slowest_s == 3
+    assert Pace([*ran, iterator(None), iterator(12000.0)]).slowest_s == 12
