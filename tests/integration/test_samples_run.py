@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,35 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SMALL = {
     "article_floats": ["--samples", "64", "--workers", "1"],
     "augment_resnet": ["--samples", "64"],
+    "encoder_on_cpu": ["--samples", "256"],
     "healthy_compute": ["--samples", "64"],
     "jpeg_folder": ["--files", "32", "--cache", "cache"],
     "padded_text": ["--texts", "64", "--words", "100"],
     "pinned_without_gpu": ["--samples", "128", "--points", "100"],
     "tabular_rows": ["--rows", "320"],
 }
+
+# Runs a sample beside a pin thread, whose accelerator is pretended, and reads the main thread's intra-op threads.
+THREADS = """
+import ctypes, runpy, sys
+import torch
+from torch.utils.data import DataLoader
+
+torch.accelerator.is_available = lambda: True
+torch.accelerator.current_accelerator = lambda *_, **words: None if words else torch.device("cuda")
+torch.accelerator.current_device_index = lambda: 0
+torch.accelerator.set_device_index = lambda *_: None
+torch.Tensor.pin_memory = lambda tensor, *_: tensor.clone()
+made = DataLoader.__init__
+DataLoader.__init__ = lambda loader, *args, **words: made(loader, *args, **{**words, "pin_memory": PINNED})
+
+sys.argv = sys.argv[1:]
+MEND
+runpy.run_path(sys.argv[0], run_name="__main__")
+mapped = {line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}
+openmp = next(path for path in mapped if any(name in path for name in ("libgomp", "libiomp", "libomp")))
+print("threads", ctypes.CDLL(openmp).omp_get_max_threads())
+"""
 
 
 def test_no_sample_is_left_out():
@@ -42,3 +66,21 @@ def test_the_photographs_are_cut_once(tmp_path):
     subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120, check=True)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.jpg")} == made
     assert len(made) == 8
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the OpenMP library is found in /proc")
+@pytest.mark.parametrize(
+    ("pinned", "mend", "threads"),
+    [
+        (True, "", 1),
+        (True, "torch.set_num_threads(torch.get_num_threads())", 2),
+        (False, "", 2),
+    ],
+)
+def test_the_encoder_loses_its_threads_to_the_pin_thread_alone(pinned, mend, threads, tmp_path):
+    code = THREADS.replace("PINNED", str(pinned)).replace("MEND", mend)
+    command = [sys.executable, "-c", code, str(SAMPLES / "encoder_on_cpu.py"), "--epochs", "1", "--samples", "1024"]
+    two = {**os.environ, "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    done = subprocess.run(command, cwd=tmp_path, env=two, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"threads {threads}"
