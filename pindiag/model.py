@@ -471,6 +471,8 @@ class SyncSite(Base, frozen=True, kw_only=True):
     kind: str
     calls: int
     ms: float
+    lazy_calls: int = 0
+    """Calls among them that the tweak `lazy_sync` answered without waiting."""
 
 
 class PinThread(Base, frozen=True, kw_only=True):
