@@ -12,7 +12,7 @@ Ask = Callable[[BlockOrder | None], NextBlocks]
 """Asks what a live launch is to do after a block."""
 
 
-class Answer(Base, frozen=True, kw_only=True, omit_defaults=True):
+class Answer(Base, frozen=True, kw_only=True):
     """The line that a child is sent when it asks, at the end of a block."""
 
     then: Then

@@ -185,8 +185,8 @@ class Launch:
         return None
 
     def _take(self, record: AnyRecord) -> None:
-        if isinstance(record, BlockPhase) and record.phase != "settling":
-            self._sampler.sample()
+        if isinstance(record, BlockPhase):
+            self._sampler.phase(record.phase)
         self._hear(record)
         self._patience.progressed(record, self._now_s())
         if isinstance(record, Block) and record.status == "counted" and record.reason is None:

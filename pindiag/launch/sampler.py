@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import psutil
@@ -20,7 +20,7 @@ from pindiag.model import MemoryRead, Sample
 
 PERIOD_S = 0.2
 REFRESH_EVERY = 5
-"""Looking for new processes costs a read for each thread: once a second, and at the edges of a counted part."""
+"""Looking for new processes costs a read for each thread: once a second while a block counts, and at its edges."""
 
 _PRESSURES = ("cpu", "io", "memory")
 
@@ -130,6 +130,7 @@ class Sampler:
         self._encoder = msgspec.json.Encoder()
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._counting = False
         self._cpu_s = 0.0
         self._turns = 0
         self._thread = threading.Thread(target=self._loop, name="pindiag-sampler", daemon=True)
@@ -144,6 +145,16 @@ class Sampler:
         if self._thread.is_alive():
             self._thread.join()
         self._journal.close()
+
+    def phase(self, phase: Literal["settling", "counting", "counted"]) -> None:
+        """A block's phase began: samples at the edges of the counted part are taken at once.
+
+        While none counts, every sample looks for new processes: workers are born then, and the first sample of the
+        counted part must have them.
+        """
+        self._counting = phase == "counting"
+        if phase != "settling":
+            self.sample()
 
     def sample(self, *, refresh: bool = True) -> None:
         """Take one sample now, from any thread."""
@@ -173,7 +184,7 @@ class Sampler:
 
     def _loop(self) -> None:
         while not self._closed.wait(self._period_s if self._turns else 0):
-            self.sample(refresh=self._turns % REFRESH_EVERY == 0)
+            self.sample(refresh=not self._counting or self._turns % REFRESH_EVERY == 0)
             self._turns += 1
 
     def _look(self) -> Sample:

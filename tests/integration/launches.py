@@ -12,7 +12,7 @@ import psutil
 
 from pindiag.launch.patience import Limits
 from pindiag.launch.session import Session
-from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, NextBlocks, RunSpec
+from pindiag.model import AnyRecord, BlockOrder, Configuration, LaunchOrder, NextBlocks, RunSpec, Treatment
 from pindiag.store import RunDirectory
 
 FAKE_PROBE = Path(__file__).parent / "fake_probe"
@@ -22,6 +22,35 @@ MARK = "PINDIAG_TEST_MARK"
 def order(number: int, **fields: object) -> LaunchOrder:
     blocks = [BlockOrder(block=number, round=1, trial="baseline", seconds=0.1)]
     return LaunchOrder(purpose="discover", treatment=None, blocks=blocks, **fields)
+
+
+def treatment(name: str, workers: int, batch_size: int = 8) -> Treatment:
+    """A configuration that differs from the fake probe's loader in these two."""
+    configuration = Configuration(
+        num_workers=workers,
+        pin_memory=False,
+        non_blocking=None,
+        prefetch_factor=2,
+        persistent_workers=False,
+        batch_size=batch_size,
+    )
+    changes = {"num_workers": workers, "batch_size": batch_size}
+    return Treatment(id=name, kind="configuration", configuration=configuration, changes=changes)
+
+
+def block(number: int, trial: str, workers: int) -> BlockOrder:
+    """A block of a live launch."""
+    return BlockOrder(block=number, round=1, trial=trial, seconds=0.1, treatment=treatment(trial, workers))
+
+
+def live(*blocks: BlockOrder) -> LaunchOrder:
+    """A live launch that begins with these blocks."""
+    return LaunchOrder(purpose="round", isolation="live", treatment=None, blocks=list(blocks))
+
+
+def in_turn(*blocks: BlockOrder) -> Script:
+    """A live launch that is told one block at a time."""
+    return Script([live(blocks[0])], [NextBlocks(blocks=[block]) for block in blocks[1:]])
 
 
 class Script:
@@ -101,4 +130,6 @@ def wait_until_gone(mark: str, limit_s: float) -> None:
 
 
 if __name__ == "__main__":
-    session(Path(sys.argv[1]), sys.argv[2]).run(times(int(sys.argv[3])))
+    folder, behaviour = Path(sys.argv[1]), sys.argv[2]
+    blocks = [block(number, f"trial {number}", number) for number in range(1, 9)]
+    session(folder, behaviour, "1").run(in_turn(*blocks) if behaviour.startswith("live") else times(2))

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 def start(folder: Path, behaviour: str, mark: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.launches", str(folder), behaviour, "2"],
+        [sys.executable, "-m", "tests.integration.launches", str(folder), behaviour],
         cwd=ROOT,
         env={**os.environ, MARK: mark},
     )
@@ -47,6 +47,7 @@ def wait_for(folder: Path, text: str) -> None:
         ("ignores_stop", '"samples"'),
         ("never_steps", '"launch_began"'),
         ("writes_on", '"first_step"'),
+        ("live_hangs", '"block":3'),
     ],
 )
 def test_parent_killed(tmp_path: Path, behaviour: str, text: str) -> None:

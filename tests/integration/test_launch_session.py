@@ -13,33 +13,18 @@ from pindiag.errors import DiskFull
 from pindiag.launch.cpus import usable_cpus
 from pindiag.model import (
     BlockOrder,
-    Configuration,
     FilesSettled,
     LaunchBegan,
     LaunchEnded,
     LaunchOrder,
     Machine,
     RunEnded,
-    Treatment,
     Unmeasured,
 )
 
-from .launches import MARK, Script, order, session, times, wait_until_gone
+from .launches import MARK, Script, order, session, times, treatment, wait_until_gone
 
 pytestmark = pytest.mark.integration
-
-
-def treatment(workers: int, batch_size: int) -> Treatment:
-    configuration = Configuration(
-        num_workers=workers,
-        pin_memory=False,
-        non_blocking=None,
-        prefetch_factor=2,
-        persistent_workers=False,
-        batch_size=batch_size,
-    )
-    changes = {"num_workers": workers, "batch_size": batch_size}
-    return Treatment(id="other", kind="configuration", configuration=configuration, changes=changes)
 
 
 def test_later_launches_are_told_the_loader(tmp_path: Path) -> None:
@@ -54,7 +39,7 @@ def test_treatment_that_would_not_fit_is_not_started(
     tmp_path: Path, workers: int, batch_size: int, started: bool
 ) -> None:
     blocks = [BlockOrder(block=2, round=1, trial="other")]
-    other = LaunchOrder(purpose="round", treatment=treatment(workers, batch_size), blocks=blocks)
+    other = LaunchOrder(purpose="round", treatment=treatment("other", workers, batch_size), blocks=blocks)
     made = session(tmp_path, "chooses", "1000")
     made.run(Script([order(1), other]))
     began = [record for record in made.records if isinstance(record, LaunchBegan)][1]

@@ -12,7 +12,7 @@ with open(sys.argv[1]) as file:
 PATH = os.path.join(SPEC["run_directory"], "journal", f"launch-{SPEC['launch']:03d}-{os.getpid()}.jsonl")
 JOURNAL = open(PATH, "ab", buffering=0)
 ANSWERS = os.fdopen(SPEC["pipe_read_fd"], "r")
-BLOCK = SPEC["blocks"][0]
+BLOCK = next(iter(SPEC["blocks"]), None)
 READY = os.pipe()
 CONFIGURATION = {
     "num_workers": 2,
@@ -32,8 +32,8 @@ def tell(kind, *, pipe=True, **fields):
         os.write(SPEC["pipe_write_fd"], line)
 
 
-def phase(name):
-    tell("block_phase", block=BLOCK["block"], trial=BLOCK["trial"], phase=name)
+def phase(order, name):
+    tell("block_phase", block=order["block"], trial=order["trial"], phase=name)
 
 
 def fork(work):
@@ -65,17 +65,22 @@ def hold():
         time.sleep(8)
 
 
-def count(seconds=0.1, status="counted", reason=None):
-    tell("first_step")
-    phase("settling")
-    phase("counting")
+def measure(order, seconds=0.1, status="counted", reason=None):
+    """Run a block; what the parent answers, None where it is not asked."""
+    phase(order, "settling")
+    phase(order, "counting")
     time.sleep(seconds)
-    phase("counted")
+    phase(order, "counted")
+    tell_block(order, seconds, status, reason)
+    return None if reason is not None else json.loads(ANSWERS.readline() or '{"then": "stop"}')
+
+
+def tell_block(order, seconds, status, reason):
     tell(
         "block",
-        block=BLOCK["block"],
-        trial=BLOCK["trial"],
-        round=BLOCK["round"],
+        block=order["block"],
+        trial=order["trial"],
+        round=order["round"],
         settle_steps=1,
         steps=10,
         samples=80,
@@ -100,9 +105,12 @@ def count(seconds=0.1, status="counted", reason=None):
         missing={},
         probe_us_per_step=1.0,
     )
-    if reason is not None:
-        return None
-    return json.loads(ANSWERS.readline() or '{"then": "stop"}')["then"]
+
+
+def count(seconds=0.1, status="counted", reason=None):
+    tell("first_step")
+    answer = measure(BLOCK, seconds, status, reason)
+    return None if answer is None else answer["then"]
 
 
 def end(how="stopped", status=0):
@@ -148,9 +156,8 @@ def tells_environment():
     end("finished")
 
 
-def chooses():
-    """A loader whose batches are as large as its second argument says; later launches get its key."""
-    tell("unmeasured", pipe=False, key="loader", reason=json.dumps(SPEC["loader"]))
+def choose():
+    """Find a loader whose batches are as large as the second argument says."""
     tell(
         "loader_chosen",
         loader=0,
@@ -172,8 +179,91 @@ def chooses():
         device_name=None,
         intraop_threads=1,
     )
+
+
+def chooses():
+    """Later launches get the loader's key."""
+    tell("unmeasured", pipe=False, key="loader", reason=json.dumps(SPEC["loader"]))
+    choose()
     count()
     end()
+
+
+def scouts():
+    choose()
+    tell("first_step")
+    end()
+
+
+def scout_stays():
+    choose()
+    tell("first_step")
+    sleep_on()
+
+
+def scout_dies():
+    choose()
+    kills_itself()
+
+
+def applied(order):
+    trial = order["trial"]
+    tell("treatment_applied", pipe=False, trial=trial, applied={}, refused={}, how="cloned at iteration")
+
+
+def fail(order):
+    tell("target_failed", exception="ValueError", message="planted", traceback="", step=30, past_natural_end=False)
+    tell_block(order, 0.1, "failed", "ValueError: planted")
+    end("failed", 1)
+
+
+def stop_short(order):
+    measure(order, status="short", reason="the script ended")
+    end("finished")
+
+
+def live(third=None, seconds=0.1):
+    """Blocks with a worker each, as long as more are ordered; the third one may go its own way."""
+    choose()
+    tell("first_step")
+    orders, ran, worker = list(SPEC["blocks"]), 0, None
+    while orders:
+        order, ran = orders.pop(0), ran + 1
+        applied(order)
+        if worker is not None:
+            os.kill(worker, signal.SIGKILL)
+            os.waitpid(worker, 0)
+        worker = fork(lambda: (os.write(READY[1], b"."), sleep_on()))
+        os.read(READY[0], 1)
+        if ran == 3 and third is not None:
+            phase(order, "settling")
+            third(order)
+        answer = measure(order, seconds)
+        orders += answer["blocks"]
+        for window in answer["windows"]:
+            tell("window", trial=window["trial"], steps=10, trace=None, reason="planted", seconds=0.1)
+        if answer["then"] != "blocks":
+            end()
+
+
+def live_hangs():
+    live(lambda _: sleep_on())
+
+
+def live_is_killed():
+    live(lambda _: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def live_has_a_bus_error():
+    live(lambda _: os.kill(os.getpid(), signal.SIGBUS))
+
+
+def live_raises():
+    live(fail)
+
+
+def live_ends_early():
+    live(stop_short)
 
 
 def leaves_setsid_workers():

@@ -1,9 +1,12 @@
 import os
 from pathlib import Path
+from typing import Literal
+
+import pytest
 
 from pindiag.launch.processes import Tree
-from pindiag.launch.sampler import MachineReader, Sampler
-from pindiag.model import Sample
+from pindiag.launch.sampler import REFRESH_EVERY, MachineReader, Sampler
+from pindiag.model import Process, Sample
 from pindiag.store import read_journal
 
 
@@ -39,6 +42,36 @@ def test_the_thread_begins_with_a_sample_and_ends_when_closed(tmp_path: Path) ->
     assert len(read(journal)) == 1
     sampler.sample()
     assert len(read(journal)) == 1
+
+
+class Watched(Tree):
+    """Counts how often it was looked for new processes, and how often it was read."""
+
+    refreshes = reads = 0
+
+    def refresh(self) -> None:
+        self.refreshes += 1
+        super().refresh()
+
+    def read(self) -> list[Process]:
+        self.reads += 1
+        return super().read()
+
+
+@pytest.mark.parametrize(("phase", "always"), [("settling", True), ("counting", False), ("counted", True)])
+def test_new_processes_are_looked_for_at_every_sample_while_no_block_counts(
+    tmp_path: Path, phase: Literal["settling", "counting", "counted"], always: bool
+) -> None:
+    tree = Watched(os.getpid())
+    sampler = Sampler(3, tree, tmp_path / "s.jsonl", machine=MachineReader(), period_s=0.001)
+    sampler.phase(phase)
+    assert tree.reads == tree.refreshes == (0 if phase == "settling" else 1)
+    sampler.start()
+    while tree.reads < 4 * REFRESH_EVERY:
+        pass
+    sampler.close()
+    assert (tree.refreshes == tree.reads) == always
+    assert tree.refreshes >= tree.reads // REFRESH_EVERY
 
 
 def test_full_disk_is_noted(tmp_path: Path) -> None:
