@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
 from pindiag.analysis.trace import NEXT_BATCH, Event, spans, union, window
 from pindiag.analysis.workers import during
-from pindiag.journal import usable
-from pindiag.model import Band, Block, Drawing, Process, Sample, Series, Span, WorkerBatch
+from pindiag.model import Band, Drawing, Process, Sample, Series, Span, WorkerBatch
 
 STEPS_DRAWN = 4
 KERNEL_GAP_US = 20.0
@@ -72,8 +71,7 @@ def _series(run: RunEvidence) -> Series | None:
                 end_s=(block.ended_ns - begin) / 1e9,
             )
             for launch in run.journal.launches
-            for block in launch.all(Block)
-            if usable(block)
+            for block in launch.counted
         ],
     )
 

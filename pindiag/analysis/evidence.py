@@ -16,6 +16,7 @@ from pindiag.model import (
     AnyRecord,
     Block,
     BlockOrder,
+    DatasetChanged,
     GpuStep,
     Isolation,
     LoaderChosen,
@@ -26,6 +27,7 @@ from pindiag.model import (
     Sample,
     SamplerFigures,
     Treatment,
+    TreatmentApplied,
     TreatmentRefused,
     WorkerBatch,
 )
@@ -80,6 +82,17 @@ class RunEvidence:
         return next((trial for trial in self.trials if trial.id == self.journal.baseline_id), None)
 
 
+def left_out(launch: Launch, block: Block) -> str | None:
+    """Why a block that went well counts for nothing; None where it counts, or did not go well."""
+    if not usable(block) or block in launch.counted:
+        return None
+    for applied in launch.all(TreatmentApplied):
+        if applied.trial == block.trial and applied.refused:
+            return "; ".join(f"{name} could not be changed: {reason}" for name, reason in applied.refused.items())
+    what = next((changed.what for changed in launch.all(DatasetChanged)), "unknown")
+    return f"the dataset had changed by then, while it served in the main process ({what})"
+
+
 class TrialEvidence:
     """What there is about one treatment; verification counts in nothing here, and live and fresh are never mixed."""
 
@@ -124,7 +137,7 @@ class TrialEvidence:
         return self.run.journal.trial(record.trial) == self.id
 
     def _counted(self, launch: Launch) -> list[Block]:
-        return [block for block in launch.all(Block) if usable(block) and self._mine(block)]
+        return [block for block in launch.counted if self._mine(block)]
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -229,9 +242,11 @@ class TrialEvidence:
 
     @property
     def refused(self) -> str | None:
-        """Why the machine could not hold it, where that was reckoned beforehand."""
+        """Why it was not to be run, or not to be counted: the machine could not hold it, the loader not be changed."""
         refusals = [refused for launch in self.launches for refused in launch.all(TreatmentRefused)]
-        return next((refused.reason for refused in refusals if self._mine(refused)), None)
+        reckoned = next((refused.reason for refused in refusals if self._mine(refused)), None)
+        blocks = [(launch, block) for launch in self.launches for block in launch.all(Block) if self._mine(block)]
+        return reckoned or next((reason for launch, block in blocks if (reason := left_out(launch, block))), None)
 
     @property
     def predicted(self) -> float | None:

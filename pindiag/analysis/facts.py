@@ -173,6 +173,7 @@ def _syncs(trial: TrialEvidence) -> Iterator[Fact]:
     for name, total, unit in (
         ("syncs_per_step", sum(site.calls for site in sites), "calls"),
         ("sync_ms_per_step", sum(site.ms for site in sites), "ms"),
+        ("lazy_syncs_per_step", sum(site.lazy_calls for site in sites), "calls"),
     ):
         yield _fact(name, total / steps if known else None, unit, source, unseen or "not measured", trial=trial.id)
 

@@ -7,9 +7,8 @@ from statistics import fmean
 
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.samplers import sampler_cost
-from pindiag.journal import Launch, usable
+from pindiag.journal import Launch
 from pindiag.model import (
-    Block,
     FilesSettled,
     LaunchFigures,
     LaunchStarted,
@@ -104,7 +103,7 @@ def _files(run: RunEvidence) -> list[str]:
 
 def overhead(run: RunEvidence) -> Overhead:
     """What measuring cost the target."""
-    blocks = [block for launch in run.journal.launches for block in launch.all(Block) if usable(block)]
+    blocks = [block for launch in run.journal.launches for block in launch.counted]
     steps = sum(block.steps for block in blocks)
     spent_us = sum(block.probe_us_per_step * block.steps for block in blocks)
     costs = [sampler_cost(launch.all(Sample)) for launch in run.journal.launches]

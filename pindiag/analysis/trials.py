@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from pindiag.analysis.evidence import RunEvidence, TrialEvidence
+from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
+from pindiag.journal import Launch
 from pindiag.model import (
     Block,
     BlockFigures,
@@ -129,20 +130,25 @@ def epoch_s(evidence: TrialEvidence) -> float | None:
 def blocks(run: RunEvidence, places: Mapping[int, str]) -> list[BlockFigures]:
     """Every block with the place of its record."""
     return [
-        BlockFigures(
-            id=block.block,
-            launch=launch.id,
-            round=block.round,
-            trial=run.journal.trial(block.trial),
-            settle_steps=block.settle_steps,
-            steps=block.steps,
-            samples=block.samples,
-            seconds=block.seconds,
-            status=block.status,
-            reason=block.reason or "; ".join(block.notes) or None,
-            purpose=launch.purpose,
-            journal=places.get(block.block, "not in a journal"),
-        )
+        _block(run, launch, block, places.get(block.block, "not in a journal"))
         for launch in run.journal.launches
         for block in launch.all(Block)
     ]
+
+
+def _block(run: RunEvidence, launch: Launch, block: Block, place: str) -> BlockFigures:
+    reason = left_out(launch, block)
+    return BlockFigures(
+        id=block.block,
+        launch=launch.id,
+        round=block.round,
+        trial=run.journal.trial(block.trial),
+        settle_steps=block.settle_steps,
+        steps=block.steps,
+        samples=block.samples,
+        seconds=block.seconds,
+        status=block.status if reason is None else "left_out",
+        reason=reason or block.reason or "; ".join(block.notes) or None,
+        purpose=launch.purpose,
+        journal=place,
+    )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import synthetic_pipeline
 import synthetic_run
 
 from pindiag.store import RunDirectory
@@ -37,14 +38,14 @@ def test_the_page_stays_below_two_megabytes(run):
 def test_every_configuration_is_measured(run):
     report = run.read_report()
     assert {trial.id for trial in report.trials if trial.status == "measured"} == {
-        configuration.id for configuration in synthetic_run.grid(12)
+        configuration.id for configuration in synthetic_pipeline.grid(12)
     }
     assert all(trial.gpu is not None and trial.profiler.trace for trial in report.trials if trial.status == "measured")
 
 
 def test_the_verdict_is_what_the_pipeline_was_made_of(run):
     report = run.read_report()
-    fastest = min(synthetic_run.grid(12), key=lambda each: synthetic_run.Costs.of(each).period)
+    fastest = min(synthetic_pipeline.grid(12), key=lambda each: synthetic_pipeline.Costs.of(each).period)
     assert report.verdict.primary_cause == "worker_ipc_bound"
     assert report.verdict.confidence == "confirmed"
     assert report.recommendation.trial == fastest.id

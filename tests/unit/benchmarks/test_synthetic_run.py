@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import synthetic_pipeline
 import synthetic_run
 
 from pindiag.journal import Journal
@@ -30,7 +31,7 @@ def test_every_line_decodes(run):
 
 
 def test_a_full_sweep_has_twelve_distinct_configurations():
-    assert len({configuration.id for configuration in synthetic_run.grid(12)}) == 12
+    assert len({configuration.id for configuration in synthetic_pipeline.grid(12)}) == 12
 
 
 def test_every_round_has_the_baseline_twice_and_the_others_once(journal):
