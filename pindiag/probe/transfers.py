@@ -1,14 +1,20 @@
-"""Hooks on host-to-device copies and on calls that wait for the device."""
+"""Hooks on host-to-device copies and on calls that wait for the device.
+
+Not seen are the waits inside `bool(tensor)`, `float(tensor)`, `int(tensor)` and indexing by a tensor, and those of
+operations whose result's size depends on the data (`nonzero`, `tensor[mask]`): they reach C code directly, and a Python
+function in their place makes torch.compile warn and split its graphs.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
 import sys
 import threading
 import time
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -16,6 +22,8 @@ from .callsite import is_user_code, user_location
 
 _now = time.monotonic_ns
 _SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy")
+_TO_HOST = "to(cpu)"
+_MOVES_TO_HOST = (_TO_HOST, "cpu")
 _NO_ACCELERATOR = ("cpu", "meta")
 
 
@@ -26,7 +34,7 @@ class Tally:
         self.transfers: dict[str, list[int]] = {}
         """Location to calls, bytes, ns, pinned calls, non-blocking calls."""
         self.syncs: dict[tuple[str, str], list[int]] = {}
-        """Location and kind to calls, ns."""
+        """Location and kind to calls, ns, calls answered without waiting."""
         self.transfer_ns = 0
         self.sync_ns = 0
         self.own_ns = 0
@@ -53,8 +61,8 @@ class Tally:
     def sync_sites(self) -> list[dict[str, Any]]:
         """Records of the calls that waited."""
         return [
-            {"location": location, "kind": kind, "calls": calls, "ms": ns / 1e6}
-            for (location, kind), (calls, ns) in self.syncs.items()
+            {"location": location, "kind": kind, "calls": calls, "ms": ns / 1e6, "lazy_calls": lazy_calls}
+            for (location, kind), (calls, ns, lazy_calls) in self.syncs.items()
         ]
 
     def non_blocking(self) -> bool | str | None:
@@ -66,6 +74,90 @@ class Tally:
         return "mixed" if 0 < non_blocking < calls else non_blocking == calls
 
 
+class Capture:
+    """Which host memory went to which device, while it is on.
+
+    Attributes:
+        devices: address of a storage (views of one tensor share it) to the device it was copied to.
+    """
+
+    def __init__(self) -> None:
+        self.devices: dict[int, torch.device] = {}
+
+    def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
+        """A host tensor was copied to a device."""
+        place = storage_of(source)
+        if place is not None:
+            self.devices.setdefault(place, moved.device)
+
+
+def storage_of(tensor: torch.Tensor) -> int | None:
+    """Address of a tensor's memory; None for what has none of its own kind (sparse, or wrapped by a subclass)."""
+    try:
+        return tensor.untyped_storage().data_ptr() or None
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+class _Answer(NamedTuple):
+    asked: tuple[torch.Size, torch.dtype] | None
+    given: Any
+
+
+class _Place:
+    """The answers that one place in the source got in a step, in order."""
+
+    def __init__(self) -> None:
+        self.answers: list[_Answer] = []
+        self.turn = 0
+
+    def known(self, asked: Any) -> _Answer | None:
+        if self.turn < len(self.answers) and self.answers[self.turn].asked == asked:
+            self.turn += 1
+            return self.answers[self.turn - 1]
+        return None
+
+    def remember(self, asked: Any, given: Any) -> None:
+        self.answers[self.turn : self.turn + 1] = [_Answer(asked, given)]
+        self.turn += 1
+
+
+class LazySync:
+    """Gives calls that wait for the device what the same place in the source got in an earlier step.
+
+    The n-th call of a place in a step is given what its n-th call got when it was first made, if it asks for the same
+    shape and dtype; so a loop that waits until something has converged still ends. What is given is stale: only for
+    blocks whose training is thrown away. Whoever uses one calls `next_step` at each step's begin; without it every call
+    is real.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], _Place] = {}
+
+    def next_step(self) -> None:
+        """A new step begins."""
+        for place in self._places.values():
+            place.turn = 0
+
+    def place(self, location: str, kind: str) -> _Place:
+        """What is known of a place."""
+        return self._places.setdefault((location, kind), _Place())
+
+
+def _asked(args: tuple[Any, ...]) -> Any:
+    tensor = args[0] if args else None
+    return (tensor.shape, tensor.dtype) if isinstance(tensor, torch.Tensor) else None
+
+
+def _carries_gradient(kind: str, args: tuple[Any, ...]) -> bool:
+    """Whether a call's answer is a part of the graph, so that an earlier one cannot stand in for it."""
+    return kind in _MOVES_TO_HOST and args[0].requires_grad and torch.is_grad_enabled()
+
+
+def _again(given: Any) -> Any:
+    return given.clone() if isinstance(given, torch.Tensor) else copy.deepcopy(given)
+
+
 class Transfers:
     """The installed hooks.
 
@@ -73,12 +165,16 @@ class Transfers:
         tally: where the hooks write; blocks swap in their own while they count.
         force: `non_blocking` of host-to-device copies under the treatment; None leaves the script's.
         device: where the last host-to-device copy went.
+        capture: notes which memory is copied; None while nobody asks.
+        lazy: answers calls that wait for the device without waiting; None while they wait.
     """
 
     def __init__(self, force: bool | None) -> None:
         self.tally = Tally()
         self.force = force
         self.device: str | None = None
+        self.capture: Capture | None = None
+        self.lazy: LazySync | None = None
         self._inside = threading.local()
 
     def install(self) -> None:
@@ -96,9 +192,11 @@ class Transfers:
             inside = self._inside
             if getattr(inside, "call", False):
                 return original(tensor, *args, **kwargs)
+            from_host = tensor.is_cpu
+            if self.lazy is not None and not from_host and waits_for_host(args, kwargs):
+                return self._timed(_TO_HOST, original, tensor, *args, **kwargs)
             inside.call = True
             try:
-                from_host = tensor.is_cpu
                 if self.force is not None and from_host and (always_accelerator or names_accelerator(args, kwargs)):
                     args, kwargs = with_non_blocking(args, kwargs, self.force)
                 began = _now()
@@ -117,7 +215,7 @@ class Transfers:
         if source.is_cpu:
             self._count_transfer(source, moved, ns, non_blocking)
         elif not non_blocking:
-            self._count_sync("to(cpu)", ns)
+            self._count_sync(_location(), _TO_HOST, ns)
 
     def _count_transfer(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
         if moved.device.type in _NO_ACCELERATOR:
@@ -131,13 +229,16 @@ class Transfers:
         site[3] += source.is_pinned()
         site[4] += non_blocking
         self.device = str(moved.device)
+        if self.capture is not None:
+            self.capture.note(source, moved)
 
-    def _count_sync(self, kind: str, ns: int) -> None:
+    def _count_sync(self, location: str, kind: str, ns: int, lazily: bool = False) -> None:
         tally = self.tally
         tally.sync_ns += ns
-        site = tally.syncs.setdefault((_location(), kind), [0, 0])
+        site = tally.syncs.setdefault((location, kind), [0, 0, 0])
         site[0] += 1
         site[1] += ns
+        site[2] += lazily
 
     def _wrap_method(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -156,9 +257,24 @@ class Transfers:
         return synchronize
 
     def _timed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        inside = self._inside
-        if getattr(inside, "call", False):
+        if getattr(self._inside, "call", False):
             return original(*args, **kwargs)
+        if self.lazy is None or _carries_gradient(kind, args):
+            return self._waited(kind, original, args, kwargs)
+        began = _now()
+        location = _location()
+        place = self.lazy.place(location, kind)
+        answer = place.known(_asked(args))
+        if answer is not None:
+            given = _again(answer.given)
+            self._count_sync(location, kind, _now() - began, lazily=True)
+            return given
+        given = self._waited(kind, original, args, kwargs)
+        place.remember(_asked(args), _again(given))
+        return given
+
+    def _waited(self, kind: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        inside = self._inside
         inside.call = True
         began = _now()
         try:
@@ -166,19 +282,29 @@ class Transfers:
         finally:
             ended = _now()
             inside.call = False
-            self._count_sync(kind, ended - began)
+            self._count_sync(_location(), kind, ended - began)
             self.tally.own_ns += _now() - ended
+
+
+def asked_type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """Type of the device that the arguments of Tensor.to ask for; None where they name none."""
+    asked = kwargs.get("device", kwargs.get("other", args[0] if args else None))
+    if isinstance(asked, torch.Tensor | torch.device):
+        return (asked.device if isinstance(asked, torch.Tensor) else asked).type
+    if isinstance(asked, str):
+        return asked.split(":")[0]
+    return "accelerator" if isinstance(asked, int) and not isinstance(asked, bool) else None
 
 
 def names_accelerator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether the arguments of Tensor.to ask for an accelerator."""
-    asked = kwargs.get("device", kwargs.get("other", args[0] if args else None))
-    if isinstance(asked, torch.Tensor | torch.device):
-        device = asked.device if isinstance(asked, torch.Tensor) else asked
-        return device.type not in _NO_ACCELERATOR
-    if isinstance(asked, str):
-        return asked.split(":")[0] not in _NO_ACCELERATOR
-    return isinstance(asked, int) and not isinstance(asked, bool)
+    asked = asked_type(args, kwargs)
+    return asked is not None and asked not in _NO_ACCELERATOR
+
+
+def waits_for_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether Tensor.to of a device's tensor comes back with the numbers on the host."""
+    return asked_type(args, kwargs) == "cpu" and not says_non_blocking(args, kwargs)
 
 
 def says_non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
