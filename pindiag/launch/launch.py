@@ -24,9 +24,11 @@ from pindiag.model import (
     Block,
     BlockOrder,
     BlockPhase,
+    FirstStep,
     LaunchBegan,
     LaunchEnded,
     LaunchOrder,
+    LoaderChosen,
     ProbeSpec,
     TargetEnded,
     TargetFailed,
@@ -191,8 +193,8 @@ class Launch:
         self._patience.progressed(record, self._now_s())
         if isinstance(record, Block) and record.status == "counted" and record.reason is None:
             self._answer(record)  # a block has a reason where the script ended first: then nobody waits
-        elif self._began.order.purpose == "scout" and self._agenda.done:
-            self._patience.answered("stop", self._now_s())
+        elif isinstance(record, (LoaderChosen, FirstStep)) and self._agenda.done:
+            self._patience.answered("stop", self._now_s())  # a scout stops by itself
 
     def _hear(self, record: AnyRecord) -> None:
         """Take note of a record, whether it comes over the pipe or from a journal first."""

@@ -38,7 +38,7 @@ from .launches import MARK, Script, block, in_turn, live, session, treatment, wa
 
 pytestmark = pytest.mark.integration
 
-SHORT = Limits(hang_s=0.5, hang_factor=1.0, leave_s=0.5, export_s=0.2)
+SHORT = Limits(hang_s=1.0, hang_factor=1.0, leave_s=0.5, export_s=0.2)
 HUGE = 10_000
 """Workers whose queue no machine holds, with batches of a GB."""
 GB = "1000000000"
@@ -91,7 +91,7 @@ def test_all_blocks_of_an_order_run_before_plan_is_asked(tmp_path: Path) -> None
 
 
 THIRD = {
-    "live_hangs": ("failed", "killed by pindiag", "time-out: it made no progress for 0.5 s (under c)", 3),
+    "live_hangs": ("failed", "killed by pindiag", "time-out: it made no progress for 1 s (under c)", 3),
     "live_is_killed": ("failed", "killed by SIGKILL", "which pindiag did not send (under c)", 3),
     "live_has_a_bus_error": ("failed", "killed by SIGBUS", "when /dev/shm is full", 3),
     "live_raises": ("failed", "exit status 1", "ValueError: planted (under c)", 3),

@@ -127,6 +127,22 @@ CASES = {
         {"returncode": 1, "failed": failed("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB")},
         ("failed", "exit status 1", "out of memory: OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"),
     ),
+    "exception in a block of a live launch": (
+        {"returncode": 1, "failed": failed("ValueError", "bad"), "trial": "nw4-pin1"},
+        ("failed", "exit status 1", "ValueError: bad (under nw4-pin1)"),
+    ),
+    "hang in a block of a live launch": (
+        {"returncode": -9, "overdue": "it made no progress for 30 s", "trial": "nw4-pin1"},
+        ("failed", "killed by pindiag", "time-out: it made no progress for 30 s (under nw4-pin1)"),
+    ),
+    "live launch that ended early": (
+        {"returncode": 0, "ended": ended("finished", 0), "trial": "nw4-pin1"},
+        ("ok", "exit status 0", None),
+    ),
+    "live launch that was stopped": (
+        {"returncode": 0, "done": True, "ended": ended("stopped", 0)},
+        ("ok", "stopped after the schedule", None),
+    ),
     "not reaped": (
         {"returncode": None},
         ("failed", "not reaped", "its process could not be ended: it hangs in the kernel"),

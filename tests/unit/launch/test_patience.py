@@ -1,41 +1,14 @@
-import msgspec
 import pytest
 
 from pindiag.launch.patience import Limits, Pace, Patience
-from pindiag.model import AnyRecord, BlockPhase, FirstStep, TargetEnded
+from pindiag.model import BlockPhase, FirstStep, TargetEnded
+
+from .records import block, first_step, iterator
 
 LIMITS = Limits(hang_factor=10, hang_s=30, export_s=60, leave_s=10)
 FIRST = FirstStep(launch=1, t_ns=0)
 SETTLING = BlockPhase(launch=1, t_ns=0, block=1, trial="b", phase="settling")
 ENDED = TargetEnded(launch=1, t_ns=0, how="finished", status=0, steps=1, epochs=None)
-
-
-def first_step(launch: int, t_s: float) -> AnyRecord:
-    return FirstStep(launch=launch, t_ns=int(t_s * 1e9))
-
-
-def block(launch: int, t_s: float) -> AnyRecord:
-    fields = {
-        "type": "block", "launch": launch, "t_ns": int(t_s * 1e9), "block": launch, "trial": "b", "round": 1,
-        "settle_steps": 1, "steps": 1, "samples": 1, "started_ns": 0, "ended_ns": 1, "seconds": 1.0, "gap_s": 0.0,
-        "status": "counted", "reason": None, "wait_ms": 0.0, "wait_cpu_ms": 0.0, "transfer_ms": 0.0,
-        "synchronise_ms": 0.0, "optimizer_ms": 0.0, "main_cpu_ms": 0.0, "step_ms": [], "step_wait_ms": [],
-        "transfers": [], "syncs": [], "pin_thread": None, "host_allocator": None, "missing": {},
-        "probe_us_per_step": 0.0,
-    }  # fmt: skip
-    return msgspec.convert(fields, AnyRecord)
-
-
-def iterator(first_batch_ms: float | None) -> AnyRecord:
-    configuration = {
-        "num_workers": 2, "pin_memory": False, "non_blocking": None, "prefetch_factor": 2,
-        "persistent_workers": False, "batch_size": 8,
-    }  # fmt: skip
-    fields = {
-        "type": "loader_iterated", "launch": 1, "t_ns": 0, "loader": 0, "iterator": 0, "configuration": configuration,
-        "startup_ms": 1.0, "first_batch_ms": first_batch_ms, "start_method": "spawn", "worker_pids": [],
-    }  # fmt: skip
-    return msgspec.convert(fields, AnyRecord)
 
 
 def pace(expected_s: float | None) -> Pace:
