@@ -9,7 +9,17 @@ import time
 from typing import Any
 
 PIPED = frozenset(
-    {"loader_chosen", "first_step", "block_phase", "block", "unmeasured", "target_failed", "target_ended"}
+    {
+        "loader_chosen",
+        "first_step",
+        "dataset_changed",
+        "block_phase",
+        "block",
+        "window",
+        "unmeasured",
+        "target_failed",
+        "target_ended",
+    }
 )
 """Types of the records that the parent waits for; everything else is only read from disk."""
 
