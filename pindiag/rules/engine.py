@@ -3,10 +3,20 @@
 A rule is a function from facts to a `Ruling` (a cause of slowness, settled by experiments) or a `Statement` (what
 stands by its own fact). It says what points to its cause and which trials remove it; only the engine says
 `confirmed`, and of a cause of slowness only where such a trial was faster.
+
+What confirms, and what stands first. A changed argument or a tweak that was faster confirms a cause and is its fix.
+An ablation confirms too: with the stage taken away the script was faster. But it takes away more than one cause, and
+nobody can train that way, so its ratio only bounds what a fix can bring. Of two causes, one shown by a change that
+brought `a` and one shown by a ceiling `b`, the latter holds training back more where what is left of it after the
+former is mended, `b / a`, still exceeds `a`. So a cause shown by its ceiling alone ranks by the square root of that
+ceiling: it never displaces a measured fix merely because ceilings are larger numbers. Where the intervals of the first
+few effects overlap, none of them is shown to be the largest, and the stage that alone is as slow as training goes
+first.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -15,6 +25,7 @@ import msgspec
 
 from pindiag import figures
 from pindiag.model import Effect, Evidence, Finding, Fix, Safety, Severity, Status, Trial
+from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts, Gain, Inputs, Missing, changes
 from pindiag.rules.trade_offs import trade_off
 
@@ -53,6 +64,17 @@ class Ruling:
     """No trial of a sweep takes this cause away."""
     irremovable: str | None = None
     """Why these experiments could not remove the cause here, though it may be there."""
+    ceiling: Experiment | None = None
+    """An ablation that removes this cause with its whole stage; only where other facts say that of this stage it is
+    this cause that costs the time."""
+    at_limit: bool = False
+    """Its stage alone is as slow as training."""
+    weightless: bool = False
+    """Nothing but the experiment says what the cause costs: until that ran it is never the primary one."""
+    advice: str = ""
+    """What to do, where it is no argument of the loader."""
+    location: str | None = None
+    """Where to do it, file:line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +124,13 @@ class Judged:
     rule: Rule
     best: Experiment | None = None
     bound: float | None = None
+    at_limit: bool = False
 
     @property
     def effect(self) -> float:
-        """What removing the cause gave, or could give; 1 where nobody knows."""
+        """What removing the cause gave, or could give, as far as ranks go; 1 where nobody knows."""
         if self.best and self.finding.status == "confirmed":
-            return self.best.effect
+            return math.sqrt(self.best.effect) if self.best.trial.kind == "ablation" else self.best.effect
         return 1.0 if self.bound is None else self.bound
 
     @property
@@ -154,8 +177,8 @@ def judge(inputs: Inputs, rules: Sequence[Rule]) -> list[Finding]:
     """What every rule says, the most important finding first."""
     facts = Facts(inputs)
     judged = _yield_to_healthy([_judge(each, facts) for each in rules])
-    judged = _consequences(judged)
-    return [each.finding for each in sorted(judged, key=_rank)]
+    judged = sorted(_consequences(judged), key=_rank)
+    return [each.finding for each in _limit_first(judged)]
 
 
 def primary(findings: Sequence[Finding]) -> Finding | None:
@@ -228,7 +251,7 @@ def _state(each: Rule, said: Statement) -> Finding:
 
 
 def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
-    status, best, how = _status(ruling)
+    status, best, how = _status(ruling, facts)
     faster = status != "ruled_out" and best is not None and best.faster
     shown = [_as_evidence(best, facts)] if best else []
     evidence, against = list(ruling.evidence), list(ruling.against)
@@ -241,13 +264,13 @@ def _settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
     bound = _room(best, ruling.bound) if status == "not_settled" else ruling.bound
     finding = msgspec.structs.replace(
         _finding(each, status, explanation=f"{ruling.explanation} {how}".strip()),
-        severity=_severity(status, best, bound),
+        severity=None if ruling.weightless and status in OPEN else _severity(status, best, bound),
         evidence=evidence,
         counter_evidence=against,
         fixes=_fixes(ruling, best, facts) if status in ("confirmed", "suspected") else [],
         experiment=ruling.settled_by if status in OPEN else None,
     )
-    return Judged(finding, each, best if faster else None, bound)
+    return Judged(finding, each, best if faster else None, bound, ruling.at_limit)
 
 
 def _room(best: Experiment | None, bound: float | None) -> float | None:
@@ -257,31 +280,39 @@ def _room(best: Experiment | None, bound: float | None) -> float | None:
     """
     if best is None:
         return bound
-    left = best.effect if best.gain.interval is None or best.effect <= 1 else best.gain.interval[1]
+    left = best.effect if best.step.interval is None or best.effect <= 1 else best.step.interval[1]
     return left if bound is None else min(left, bound)
 
 
-def _status(ruling: Ruling) -> tuple[Status, Experiment | None, str]:
+def _status(ruling: Ruling, facts: Facts) -> tuple[Status, Experiment | None, str]:
     """The status, the experiment that decides it, and how it does, in words."""
-    best = _best(ruling.experiments)
+    best, ceiling = _best(ruling.experiments), ruling.ceiling
     if not ruling.points:
         return "ruled_out", None, "This speaks against it."
+    if best and best.faster and not ruling.suspected_at_most:
+        return "confirmed", best, f"{_ran(best, facts)}."
+    if ceiling and ceiling.excluded:
+        return "ruled_out", ceiling, f"{_ran(ceiling, facts)}: no gain of 5 %, so this is not what holds it back."
+    if ceiling and ceiling.step.worth:
+        return "confirmed", ceiling, _by_ceiling(ceiling, best, facts)
     if best is None and ruling.bound is not None and ruling.bound < SUSPECT:
         return "ruled_out", None, f"Without it at most {figures.ratio(ruling.bound)}: too little to matter."
     if best is None:
         return "suspected", None, f"No experiment has shown it yet; {ruling.settled_by} would settle it."
-    ran = f"With {_differs(best)} it ran {_times(best)}"
-    if best.faster and not ruling.suspected_at_most:
-        return "confirmed", best, f"{ran}."
     if best.faster:
-        return "suspected", best, f"{ran}; that alone does not show this cause."
+        return "suspected", best, f"{_ran(best, facts)}; that alone does not show this cause."
     if all(each.excluded for each in ruling.experiments):
         if ruling.irremovable:
-            return "suspected", best, f"{ran}. {ruling.irremovable}"
-        return "ruled_out", best, f"{ran}: no gain of 5 %, so this is not what holds it back."
-    if best.gain.interval is None:
-        return "not_settled", best, f"{ran}: too few rounds for an interval."
-    return "not_settled", best, f"{ran}: too wide an interval, or too close to the noise, to tell."
+            return "suspected", best, f"{_ran(best, facts)}. {ruling.irremovable}"
+        return "ruled_out", best, f"{_ran(best, facts)}: no gain of 5 %, so this is not what holds it back."
+    if best.step.interval is None:
+        return "not_settled", best, f"{_ran(best, facts)}: too few rounds for an interval."
+    return "not_settled", best, f"{_ran(best, facts)}: too wide an interval, or too close to the noise, to tell."
+
+
+def _by_ceiling(ceiling: Experiment, best: Experiment | None, facts: Facts) -> str:
+    tried = f" {_ran(best, facts)}: no argument that was tried takes it away." if best else ""
+    return f"{_ran(ceiling, facts)}.{tried}"
 
 
 def _best(experiments: Sequence[Experiment]) -> Experiment | None:
@@ -289,17 +320,21 @@ def _best(experiments: Sequence[Experiment]) -> Experiment | None:
     return max(experiments, key=lambda each: (each.faster, not each.excluded, each.effect), default=None)
 
 
-def _differs(best: Experiment) -> str:
-    changed = changes(best.over.configuration, best.trial.configuration)
-    return f"`{figures.arguments(changed)}` alone"
+def _ran(tried: Experiment, facts: Facts) -> str:
+    """What was taken away, and how fast it ran then."""
+    start = "written" if tried.over.id == facts.inputs.baseline else _named(tried.over)
+    shown = figures.ratio_with_interval(tried.effect, tried.step.interval)
+    return f"With {_differs(tried)} it ran {shown} as fast as {start}"
 
 
-def _times(best: Experiment) -> str:
-    """How fast it ran; over the script as written where the experiment started there."""
-    if best.effect != best.gain.ratio:
-        return f"{figures.ratio(best.effect)} as fast as {best.over.id}"
-    shown = "" if best.gain.interval is None else f" ({figures.interval(best.gain.interval)})"
-    return f"{figures.ratio(best.gain.ratio)} as fast as written{shown}"
+def _differs(tried: Experiment) -> str:
+    if tried.trial.kind != "configuration":
+        return ceilings.title(tried.trial)
+    return f"`{figures.arguments(changes(tried.over.configuration, tried.trial.configuration))}` alone"
+
+
+def _named(over: Trial) -> str:
+    return over.id if over.kind == "configuration" else f"with {ceilings.title(over)}"
 
 
 def _as_evidence(best: Experiment, facts: Facts) -> Evidence:
@@ -308,8 +343,8 @@ def _as_evidence(best: Experiment, facts: Facts) -> Evidence:
         source = f"{verification.pairs} pairs of fresh launches {_listed(verification.launches)}"
     else:
         source = f"blocks {_listed(best.trial.blocks)} against {_listed(best.over.blocks)}"
-    if best.gain.interval:
-        source += f"; 95 % interval over the script as written {figures.interval(best.gain.interval)}"
+    if best.step.interval:
+        source += f"; 95 % interval {figures.interval(best.step.interval)}"
     return Evidence(name=f"{best.trial.id} over {best.over.id}", value=best.effect, unit="×", source=source)
 
 
@@ -336,15 +371,25 @@ UNCHECKED = Safety(
 
 def _fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
     """The recommended configuration where it removes the cause, then the experiment's own change."""
+    if best and best.faster and best.trial.kind == "tweak":
+        return [_tweak_fix(ruling, best, facts)]
     trials = []
     recommended = recommended_trial(facts)
     if recommended and any(_removes(recommended, each) for each in ruling.experiments if each.faster):
         trials.append(recommended)
-    if best and best.faster and best.trial not in trials:
+    if best and best.faster and best.trial.kind == "configuration" and best.trial not in trials:
         trials.append(best.trial)
     if trials:
         return [measured_fix(trial, facts) for trial in trials]
-    return [_predicted_fix(ruling, facts)] if ruling.remedy else []
+    return [_predicted_fix(ruling, facts)] if ruling.remedy or ruling.advice else []
+
+
+def _tweak_fix(ruling: Ruling, best: Experiment, facts: Facts) -> Fix:
+    """The change of code that a tweak stands for, with what the tweak gave over the same configuration without it."""
+    kind: Literal["measured", "provisional"] = "measured" if best.step.rounds >= ROUNDS_TO_CLAIM else "provisional"
+    effect = Effect(kind=kind, ratio=best.effect, ci95=best.step.interval)
+    made = _fix(dict(ruling.remedy), effect, facts, None)
+    return msgspec.structs.replace(made, summary=ruling.advice, location=ruling.location)
 
 
 def recommended_trial(facts: Facts) -> Trial | None:
@@ -380,7 +425,11 @@ def _firmness(trial: Trial, gain: Gain, facts: Facts) -> Literal["verified", "me
 
 def _predicted_fix(ruling: Ruling, facts: Facts) -> Fix:
     effect = Effect(kind="predicted", ratio=ruling.bound, ci95=None) if ruling.bound else None
-    return _fix(dict(ruling.remedy), effect, facts, None)
+    made = _fix(dict(ruling.remedy), effect, facts, None)
+    if not ruling.advice:
+        return made
+    summary = f"{made.summary} {ruling.advice}" if ruling.remedy and not ruling.weightless else ruling.advice
+    return msgspec.structs.replace(made, summary=summary, location=ruling.location)
 
 
 def _fix(changed: dict[str, bool | int | None], effect: Effect | None, facts: Facts, trial: Trial | None) -> Fix:
@@ -401,9 +450,7 @@ def _fix(changed: dict[str, bool | int | None], effect: Effect | None, facts: Fa
 
 def _yield_to_healthy(judged: list[Judged]) -> list[Judged]:
     """`no_difference` says nothing while a cause is confirmed or suspected."""
-    standing = [
-        each for each in judged if is_cause(each.rule.name) and each.finding.status in ("confirmed", "suspected")
-    ]
+    standing = [each for each in judged if is_cause(each.rule.name) and _stands(each.finding)]
     if not standing:
         return judged
     names = ", ".join(each.rule.name for each in standing)
@@ -414,6 +461,10 @@ def _yield_to_healthy(judged: list[Judged]) -> list[Judged]:
         else each
         for each in judged
     ]
+
+
+def _stands(finding: Finding) -> bool:
+    return finding.status == "confirmed" or (finding.status == "suspected" and finding.severity is not None)
 
 
 def is_cause(name: str) -> bool:
@@ -450,7 +501,23 @@ def _rank(each: Judged) -> tuple[int, float, str]:
         order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 4, "no_difference": 4}
         place = order.get(each.rule.name, 1)
     elif finding.status in OPEN:
-        place = {"compute_bound": 5, "no_difference": 8}.get(each.rule.name, 6 if each.slight else 3)
+        behind = each.slight or finding.severity is None
+        place = {"compute_bound": 5, "no_difference": 8}.get(each.rule.name, 6 if behind else 3)
     else:
         place = {"ruled_out": 9, "not_applicable": 10, "error": 11}[finding.status]
     return place, -each.effect, each.rule.code
+
+
+def _limit_first(ranked: list[Judged]) -> list[Judged]:
+    """Among the first causes whose effects cannot be told apart, the one whose stage alone is as slow as training."""
+    leader = ranked[0].best if ranked else None
+    if leader is None or leader.step.interval is None:
+        return ranked
+    low = leader.step.interval[0]
+    near = [each for each in ranked if each.best and each.finding.consequence_of is None and _reaches(each.best, low)]
+    first = next((each for each in near if each.at_limit and each.finding.status == "confirmed"), None)
+    return ranked if first is None else [first, *(each for each in ranked if each is not first)]
+
+
+def _reaches(best: Experiment, low: float) -> bool:
+    return best.trial.kind != "ablation" and best.step.interval is not None and best.step.interval[1] >= low

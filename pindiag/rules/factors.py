@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from pindiag import figures
 from pindiag.model import Factor, Scalar, Trial
-from pindiag.rules.inputs import Facts, Inputs, Missing, difference
+from pindiag.rules import ceilings
+from pindiag.rules.inputs import Experiment, Facts, Inputs, Missing, difference
 
 Told = tuple[Scalar, str]
 
@@ -42,7 +43,13 @@ def _batch_size(facts: Facts) -> Told:
 def _sample_size(facts: Facts) -> Told:
     size = facts.number("sample_bytes")
     pinning = _gains(facts, "pin_memory") or "Pinning alone was not tried."
-    return int(size), f"{figures.byte_size(size)} a sample. {pinning}"
+    return int(size), f"{figures.byte_size(size)} a sample. {pinning}{_copies_alone(facts)}"
+
+
+def _copies_alone(facts: Facts) -> str:
+    own = facts.configuration.non_blocking is True
+    replayed = ceilings.pinned_copies(facts, non_blocking=own) or ceilings.pinned_copies(facts, non_blocking=not own)
+    return f" Copy and step alone, on ready batches: pinned {_shown(replayed)} over pageable." if replayed else ""
 
 
 def _gpu_use(facts: Facts) -> Told:
@@ -51,7 +58,11 @@ def _gpu_use(facts: Facts) -> Told:
     name = "gpu_busy_share" if facts.get("gpu_busy_share") is not None else "nvml_utilization"
     busy = facts.number(name)
     workers = _gains(facts, "num_workers") or "Other numbers of workers were not tried."
-    return busy, f"Kernels run {figures.share(busy)} of the time. {workers}"
+    ceiling = ceilings.compute(facts)
+    reached = (
+        f" Training reaches {figures.share(min(1 / ceiling.effect, 1.0))} of its compute ceiling." if ceiling else ""
+    )
+    return busy, f"Kernels run {figures.share(busy)} of the time.{reached} {workers}"
 
 
 def _memory(facts: Facts) -> Told:
@@ -70,7 +81,10 @@ def _workers(facts: Facts) -> Told:
     workers = facts.configuration.num_workers
     cores = facts.get("usable_cpus")
     usable = "" if cores is None else f", {figures.count(cores)} usable CPUs"
-    return workers, f"{workers} as written{usable}. {_gains(facts, 'num_workers') or 'Others were not tried.'}"
+    tried = _gains(facts, "num_workers") or "Others were not tried."
+    alone = ceilings.loader_alone(facts)
+    drained = f" The loader alone delivers {_shown(alone)} what training takes." if alone else ""
+    return workers, f"{workers} as written{usable}. {tried}{drained}"
 
 
 def _non_blocking(facts: Facts) -> Told:
@@ -80,7 +94,13 @@ def _non_blocking(facts: Facts) -> Told:
     if value is None:
         return value, "No call that copies to the device was seen."
     tried = _gains(facts, "non_blocking") or "Its change alone was not tried."
-    return value, f"{value} as written. {tried}"
+    replayed = ceilings.unblocked_copies(facts)
+    alone = f" Copy and step alone, on ready pinned batches: {_shown(replayed)} without the wait." if replayed else ""
+    return value, f"{value} as written. {tried}{alone}"
+
+
+def _shown(ceiling: Experiment) -> str:
+    return figures.ratio_with_interval(ceiling.effect, ceiling.step.interval)
 
 
 def _gains(facts: Facts, key: str) -> str:

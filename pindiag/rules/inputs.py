@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pindiag.model import (
     Analysis,
@@ -20,6 +20,7 @@ from pindiag.model import (
     Scalar,
     TargetFigures,
     Trial,
+    Tweak,
     Verification,
 )
 
@@ -36,6 +37,7 @@ CONFIGURATION_KEYS = (
     "batch_size",
 )
 Wanted = bool | int | Callable[[int], bool]
+Between = Callable[[str, str], Ratio | None]
 
 
 class Missing(Exception):
@@ -58,16 +60,19 @@ class Inputs:
         default_factory=lambda: TargetFigures(exit="stopped by pindiag", status="ok", files_changed=[])
     )
     loader: LoaderFigures | None = None
+    between: Between | None = None
+    """One trial over another, paired in the rounds that both ran in."""
 
     @classmethod
-    def of(cls, analysis: Analysis) -> Inputs:
-        """The part of an analysis that rules may see."""
-        return cls(**{name: getattr(analysis, name) for name in cls.__dataclass_fields__})
+    def of(cls, analysis: Analysis, between: Between | None = None) -> Inputs:
+        """The part of an analysis that rules may see, and how any two of its trials compare."""
+        names = cls.__dataclass_fields__.keys() - {"between"}
+        return cls(**{name: getattr(analysis, name) for name in names}, between=between)
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How much faster a trial ran than the script as written."""
+    """How much faster a trial ran than another, mostly the script as written."""
 
     ratio: float
     interval: tuple[float, float] | None
@@ -76,11 +81,23 @@ class Gain:
     verified: bool
     """From fresh pairs that did not choose the trial."""
     rounds: int
+    p: float = 0.0
+    """Two-sided, of "no difference"; 0 where only the interval is known."""
 
     @property
     def excluded(self) -> bool:
         """The interval leaves no room for a gain worth having."""
         return self.interval is not None and self.interval[1] < WORTH
+
+    @property
+    def worth(self) -> bool:
+        """A gain that is shown, and of 5 % or more."""
+        return self.significant and self.ratio >= WORTH
+
+    @property
+    def slower(self) -> bool:
+        """Shown to be slower by as much as a gain would have to be to be worth having."""
+        return self.interval is not None and self.interval[1] < 1 and self.ratio <= 1 / WORTH
 
 
 @dataclass(frozen=True)
@@ -90,12 +107,22 @@ class Experiment:
     trial: Trial
     over: Trial
     keys: frozenset[str]
+    """The arguments that are changed; empty where something else is (an ablation, a tweak)."""
     gain: Gain
     """Over the baseline: what the user gets."""
-    effect: float
+    step: Gain
     """Over `over`: what the removal of the cause alone gives."""
     faster: bool
-    excluded: bool
+
+    @property
+    def effect(self) -> float:
+        """What the removal of the cause alone gives."""
+        return self.step.ratio
+
+    @property
+    def excluded(self) -> bool:
+        """It leaves no room for a gain worth having."""
+        return self.step.excluded
 
 
 class Facts:
@@ -188,7 +215,8 @@ class Facts:
     @property
     def why_alone(self) -> str:
         """Why nothing was measured beside the script as written."""
-        untried = [trial for trial in self._trials.values() if trial.status in ("skipped", "failed")]
+        others = [trial for trial in self._trials.values() if trial.kind == "configuration"]
+        untried = [trial for trial in others if trial.status in ("skipped", "failed")]
         if not untried:
             return "`--sweep` tries other configurations."
         return f"No other configuration could be measured: {(untried[0].reason or 'no reason is known').rstrip('.')}."
@@ -206,7 +234,7 @@ class Facts:
 
     def _gain(self, ratio: float, interval: tuple[float, float] | None, p: float, verified: bool, rounds: int) -> Gain:
         significant = interval is not None and interval[0] > 1 and p < DOUBT and ratio > self.floor
-        return Gain(ratio, interval, significant, verified, rounds)
+        return Gain(ratio, interval, significant, verified, rounds, p)
 
     def alone(self, **wanted: Wanted) -> list[Experiment]:
         """Measured trials that differ from the baseline in exactly these arguments.
@@ -217,34 +245,82 @@ class Facts:
         return self._experiments(self.baseline, wanted)
 
     def steps(self, **wanted: Wanted) -> list[Experiment]:
-        """The same, from any measured trial that in these arguments still is as the baseline."""
-        found = self.alone(**wanted)
-        for over in self.measured():
-            if all(getattr(over.configuration, key) == getattr(self.configuration, key) for key in wanted):
-                found += self._experiments(over, wanted)
-        return found
+        """The same, and from any measured trial that in these arguments still is as the baseline."""
+        own = self.configuration
+        starts = [
+            over
+            for over in self.measured()
+            if all(getattr(over.configuration, key) == getattr(own, key) for key in wanted)
+        ]
+        found = [each for over in starts for each in self._experiments(over, wanted)]
+        return self.alone(**wanted) + [_among(each, len(found)) for each in found]
+
+    def tweaked(self, tweak: Tweak) -> Experiment | None:
+        """A tweak over the same configuration without it, the script as written where that was tried."""
+        own = self.inputs.baseline
+        trials = [trial for trial in self._trials.values() if trial.tweak == tweak and trial.status == "measured"]
+        plain = [one for one in self._trials.values() if one.kind == "configuration" and one.status == "measured"]
+        pairs = [(trial, over) for trial in trials for over in plain if over.configuration == trial.configuration]
+        found = [made for trial, over in pairs if (made := self.experiment(trial, over))]
+        return max(found, key=lambda made: made.over.id == own, default=None)
+
+    def between(self, trial: Trial, over: Trial) -> Gain | None:
+        """Throughput over another trial's: paired by round, or by way of the script as written.
+
+        The latter takes the errors of both for independent. Where both ran beside the same blocks of the script as
+        written they share its noise, so that interval is too wide rather than too narrow.
+        """
+        if over.id == self.inputs.baseline:
+            return self.gain(trial)
+        pair = self.inputs.between(trial.id, over.id) if self.inputs.between else None
+        if pair and pair.ci95:
+            return self._gain(pair.ratio, pair.ci95, _corrected(pair), False, pair.rounds)
+        above, below = self._raced(trial), self._raced(over)
+        if above is None or below is None or not below.ratio > 0:
+            return None
+        ratio, interval = above.ratio / below.ratio, _quotient(above, below)
+        rounds = min(above.rounds, below.rounds)
+        return self._gain(ratio, interval, 0.0, False, rounds)
+
+    def _raced(self, trial: Trial) -> Ratio | None:
+        if trial.id == self.inputs.baseline:
+            return Ratio(
+                ratio=1.0, ci95=(1.0, 1.0), rounds=trial.versus_baseline.rounds if trial.versus_baseline else 0
+            )
+        return trial.versus_baseline
 
     def _experiments(self, over: Trial, wanted: Mapping[str, Wanted]) -> list[Experiment]:
         found = []
         for trial in self.measured():
             keys = difference(over.configuration, trial.configuration)
             if keys == frozenset(wanted) and all(_meets(trial.configuration, key, wanted[key]) for key in keys):
-                experiment = self._experiment(trial, over, keys)
+                experiment = self.experiment(trial, over, keys)
                 found += [experiment] if experiment else []
         return found
 
-    def _experiment(self, trial: Trial, over: Trial, keys: frozenset[str]) -> Experiment | None:
-        gain = self.gain(trial)
-        if gain is None:
+    def experiment(self, trial: Trial, over: Trial, keys: frozenset[str] = frozenset()) -> Experiment | None:
+        """What a trial gives over another one; None where either was not measured often enough to say."""
+        gain, step = self.gain(trial), self.between(trial, over)
+        if gain is None or step is None:
             return None
-        if over.id == self.inputs.baseline:
-            return Experiment(trial, over, keys, gain, gain.ratio, gain.significant, gain.excluded)
-        before = self.gain(over)
-        if before is None or not before.ratio > 0:
-            return None
-        apart = bool(gain.interval and before.interval and gain.interval[0] > before.interval[1])
-        excluded = bool(gain.interval and before.interval and gain.interval[1] < WORTH * before.interval[0])
-        return Experiment(trial, over, keys, gain, gain.ratio / before.ratio, gain.significant and apart, excluded)
+        return Experiment(trial, over, keys, gain, step, step.significant and _above_one(gain))
+
+
+def _among(each: Experiment, count: int) -> Experiment:
+    """One of several steps that were looked at: its p is corrected for their number (Bonferroni)."""
+    return replace(each, faster=each.faster and each.step.p * count < DOUBT)
+
+
+def _above_one(gain: Gain) -> bool:
+    return gain.interval is not None and gain.interval[0] > 1
+
+
+def _quotient(above: Ratio, below: Ratio) -> tuple[float, float] | None:
+    if not above.ci95 or not below.ci95 or min(*above.ci95, *below.ci95) <= 0:
+        return None
+    half = math.hypot(math.log(above.ci95[1] / above.ci95[0]) / 2, math.log(below.ci95[1] / below.ci95[0]) / 2)
+    ratio = above.ratio / below.ratio
+    return ratio * math.exp(-half), ratio * math.exp(half)
 
 
 def difference(old: Configuration, new: Configuration) -> frozenset[str]:

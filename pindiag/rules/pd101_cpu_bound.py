@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pindiag import figures
+from pindiag.rules import ceilings
 from pindiag.rules.engine import Options, Ruling, at_most, rule
 from pindiag.rules.inputs import Facts
-from pindiag.rules.supply import more_workers, more_workers_remedy, supply
+from pindiag.rules.supply import making_held_back, more_workers, more_workers_remedy, supply
 
 
 @rule(
@@ -26,9 +27,10 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         The script as written waits for at least `wait_share` of each step (0.05: below, a free loader would bring
         less than 1.05 ×), the makers of batches are at work at least `busy_share` of the time (0.5: idle workers
         are not what is missing), and at least `cpu_share` of that work is on a CPU or queueing for one (0.5: what
-        takes more than half of the time decides). Confirmed when more workers alone were faster. Where all
-        processes together already use `full_share` of the CPUs (0.9), more workers have no room: then it stays
-        suspected, and only cheaper transforms would show it.
+        takes more than half of the time decides). Confirmed when more workers alone were faster; or when training on
+        batches that are ready was, while the loader alone (with workers) is as slow as training and fewer workers
+        were no faster. Without that replay, where all processes together already use `full_share` of the CPUs (0.9),
+        more workers have no room: then it stays suspected.
 
     Example:
         `DataLoader(dataset, batch_size=64)` over JPEGs decoded by Pillow: the wait is spent on CPU, and
@@ -47,6 +49,7 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
     wait = facts.number("wait_share")
     made = supply(facts)
     full = facts.get("target_cpu_share")
+    replay = making_held_back(facts)
     return Ruling(
         points=wait >= options["wait_share"]
         and made.busy_share >= options["busy_share"]
@@ -58,8 +61,11 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         ),
         evidence=facts.evidence("wait_share", *made.names, "target_cpu_share"),
         experiments=more_workers(facts),
-        settled_by="a run with more workers, or with cheaper transforms,",
-        bound=at_most(wait),
+        settled_by="a run with more workers, or on batches that are ready,",
+        bound=ceilings.bound(replay, at_most(wait)),
+        ceiling=replay,
+        at_limit=ceilings.as_slow_as_training(ceilings.loader_alone(facts)),
+        advice="Make a sample cheaper: smaller images, a faster decoder, transforms on the GPU, results kept on disk.",
         remedy=more_workers_remedy(facts),
         irremovable=(
             "But the CPUs are all in use, so more workers could not show it; cheaper transforms would."

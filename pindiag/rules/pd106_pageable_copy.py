@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pindiag import figures
+from pindiag.rules import ceilings
 from pindiag.rules.engine import Options, Ruling, at_most, require, rule
 from pindiag.rules.inputs import Experiment, Facts
 
@@ -24,9 +25,11 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
     How it is decided:
         The loader does not pin, and at least `transfer_share` of each step goes into the copies (0.05: below,
         free copies would bring less than 1.05 ×). Confirmed when `pin_memory=True`, alone or with
-        `non_blocking=True`, was faster *and* the time in the copies fell to at most `fell_to` of what it was (0.7:
-        pinned copies are several times faster where they matter). A gain without faster copies comes from the pin
-        thread receiving batches in place of the main thread, and is not counted here.
+        `non_blocking=True`, was faster, with the script's workers or (where a pin thread eats what copies save) with
+        none before and after, *and* the time in the copies fell to at most `fell_to` of what it was (0.7: pinned
+        copies are several times faster where they matter). A gain without faster copies comes from the pin thread
+        receiving batches in place of the main thread, and is not counted here. Where pinning was not tried: when
+        ready batches were trained on faster from pinned memory, and the script's own loader keeps up with those.
 
     Example:
         `DataLoader(dataset, batch_size=64, num_workers=4)` with batches of 38 MB: 9 ms a copy, 0.7 ms pinned.
@@ -45,8 +48,12 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
     require(not own.pin_memory, "Batches are pinned as written.")
     require(own.non_blocking is not None, "No call that copies to the device was seen.")
     share = facts.number("transfer_share")
-    tried = facts.alone(pin_memory=True) + facts.alone(pin_memory=True, non_blocking=True)
+    tried = facts.steps(pin_memory=True) + facts.steps(pin_memory=True, non_blocking=True)
+    tried = [each for each in tried if each.over.configuration.num_workers in (0, own.num_workers)]
     attributed = [each for each in tried if not each.faster or _copies_fell(facts, each, options["fell_to"])]
+    replay = None
+    if not tried and ceilings.keeps_up(facts):
+        replay = ceilings.pinned_copies(facts, non_blocking=own.non_blocking is True)
     return Ruling(
         points=share >= options["transfer_share"] and bool(attributed or not tried),
         explanation=f"Copies from pageable memory take {figures.share(share)} of each step.",
@@ -59,11 +66,12 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
         ],
         experiments=attributed,
         settled_by="a run with pin_memory=True and non_blocking=True",
-        bound=at_most(share),
+        bound=ceilings.bound(replay, at_most(share)),
+        ceiling=replay,
         remedy={"pin_memory": True} if own.non_blocking is True else {"pin_memory": True, "non_blocking": True},
     )
 
 
 def _copies_fell(facts: Facts, tried: Experiment, fell_to: float) -> bool:
     """Whether the copies themselves became faster (FACTS: a gain is pinning's only where the transfer changed)."""
-    return facts.number("transfer_ms", tried.trial) <= fell_to * facts.number("transfer_ms")
+    return facts.number("transfer_ms", tried.trial) <= fell_to * facts.number("transfer_ms", tried.over)

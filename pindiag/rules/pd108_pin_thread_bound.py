@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pindiag import figures
+from pindiag.model import Evidence, Trial
+from pindiag.rules import ceilings
 from pindiag.rules.engine import Options, Ruling, at_most, require, rule
-from pindiag.rules.inputs import Facts
+from pindiag.rules.inputs import Experiment, Facts
 
 
 @rule(
@@ -13,7 +15,7 @@ from pindiag.rules.inputs import Facts
     title="The one pin thread limits what all workers together deliver",
     limit="The pin thread",
     options={"busy_share": 0.7, "wait_share": 0.05},
-    yields_to=("pinned_alloc",),
+    yields_to=("pinned_alloc", "intraop_threads_lost"),
 )
 def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
     """Every batch of every worker passes one thread that copies it into pinned memory, and that thread is busy.
@@ -23,14 +25,18 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
         It does not become faster with more workers, and it competes with the training loop for Python's lock.
 
     How it is decided:
-        The loader pins and has workers, the pin thread is receiving or copying at least `busy_share` of the time
-        (0.7: queues are short, so a stage is felt before it is busy all the time), and the loop waits at least
-        `wait_share` of each step (0.05: below, there is nothing to gain from a faster loader). Confirmed when the
-        same script without pinning, or without workers, was faster. Where the loop as written does not pin, this
-        thread does not run and is not blamed.
+        By draining the loader without a training step: with the pin thread it delivers clearly less than without, and
+        hardly more than training with that thread takes, though training on ready batches would be faster. Confirmed
+        when what removes the thread (no workers, or no pinning) was faster than the same with it. Where the loop as
+        written does not pin, this thread does not run and is not what holds it back: then this finding is about pinned
+        configurations, and says why pinning with workers does not help. Where no loader was drained: the loader pins
+        and has workers, the pin thread is at work at least `busy_share` of the time (0.7: queues are short, so a stage
+        is felt before it is busy all the time), and the loop waits at least `wait_share` of each step (0.05: below, a
+        faster loader brings nothing).
 
     Example:
-        Batches of 38 MB: the pin thread needs 11 ms for each, whatever the number of workers.
+        Batches of 38 MB: the pin thread needs 11 ms for each, whatever the number of workers. 8 workers deliver
+        11 500 samples/s without it and 3 600 with it; training with it runs at 3 660, without workers at 4 810.
 
     Fix:
         `num_workers=0` where fetching is cheap, `pin_memory=False` where copies are small; otherwise a batch
@@ -42,9 +48,37 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
     References:
         pytorch/pytorch#77139, pytorch/pytorch#25010.
     """
-    own = facts.configuration
-    require(own.pin_memory, "As written the loader does not pin, so no pin thread runs.")
-    require(own.num_workers > 0, "Without workers there is no pin thread.")
+    require(facts.configuration.num_workers > 0, "Without workers there is no pin thread.")
+    cost = ceilings.pin_thread_cost(facts)
+    if cost is None or cost.step.interval is None:
+        return _by_busy_share(facts, options)
+    return _by_ceiling(facts, cost, _pinned_training(facts))
+
+
+def _by_ceiling(facts: Facts, cost: Experiment, trained: list[Trial]) -> Ruling:
+    alone = [each for trial in trained if (each := ceilings.loader_alone(facts, trial))]
+    follows = [each for each in alone if ceilings.as_slow_as_training(each) and not ceilings.keeps_up(facts, each.over)]
+    unpinned = (
+        "" if facts.configuration.pin_memory else " As written the loop is unpinned, so no pin thread runs there."
+    )
+    paced = f" Drained, it delivers {_times(follows[0])} what training with it takes." if follows else ""
+    return Ruling(
+        points=cost.step.slower and bool(follows),
+        explanation=(
+            f"With the pin thread the loader alone delivers {_times(cost)} of what it does without.{paced}{unpinned}"
+        ),
+        evidence=[
+            *(_shown(each) for each in [cost, *follows]),
+            *facts.evidence("pin_busy_share", "pin_receive_ms", "pin_pin_ms", "pin_idle_ms", "wait_share"),
+        ],
+        experiments=_without_the_thread(facts),
+        settled_by="a run with pinning and without workers",
+        at_limit=True,
+    )
+
+
+def _by_busy_share(facts: Facts, options: Options) -> Ruling:
+    require(facts.configuration.pin_memory, "As written the loader does not pin, so no pin thread runs.")
     busy = facts.number("pin_busy_share")
     wait = facts.number("wait_share")
     return Ruling(
@@ -54,11 +88,36 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
             "of each step."
         ),
         evidence=facts.evidence("pin_busy_share", "pin_receive_ms", "pin_pin_ms", "pin_idle_ms", "wait_share"),
-        experiments=[
-            *facts.alone(pin_memory=False),
-            *facts.alone(num_workers=0),
-            *facts.alone(num_workers=0, pin_memory=False),
-        ],
+        experiments=_without_the_thread(facts),
         settled_by="a run without workers, or without pinning,",
         bound=at_most(wait),
+    )
+
+
+def _pinned_training(facts: Facts) -> list[Trial]:
+    """Trials that train through a pin thread with the script's workers, the script as written first."""
+    workers = facts.configuration.num_workers
+    every = [facts.baseline, *facts.measured()]
+    return [one for one in every if one.configuration.pin_memory and one.configuration.num_workers == workers]
+
+
+def _without_the_thread(facts: Facts) -> list[Experiment]:
+    if not facts.configuration.pin_memory:
+        return [each for each in facts.steps(num_workers=0) if each.over.configuration.pin_memory]
+    return [
+        *facts.alone(pin_memory=False),
+        *facts.alone(num_workers=0),
+        *facts.alone(num_workers=0, pin_memory=False),
+    ]
+
+
+def _times(each: Experiment) -> str:
+    return figures.ratio_with_interval(each.effect, each.step.interval)
+
+
+def _shown(each: Experiment) -> Evidence:
+    interval = "" if each.step.interval is None else f"; 95 % interval {figures.interval(each.step.interval)}"
+    blocks = ", ".join(str(block) for block in [*each.trial.blocks, *each.over.blocks])
+    return Evidence(
+        name=f"{each.trial.id} over {each.over.id}", value=each.effect, unit="×", source=f"blocks {blocks}{interval}"
     )

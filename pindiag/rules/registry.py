@@ -9,14 +9,17 @@ from pindiag.rules.pd103_worker_contention import worker_contention
 from pindiag.rules.pd104_small_batch import small_batch
 from pindiag.rules.pd105_missing_non_blocking import missing_non_blocking
 from pindiag.rules.pd106_pageable_copy import pageable_copy
+from pindiag.rules.pd107_sync_defeats_overlap import sync_defeats_overlap
 from pindiag.rules.pd108_pin_thread_bound import pin_thread_bound
 from pindiag.rules.pd109_worker_ipc_bound import worker_ipc_bound
 from pindiag.rules.pd110_pinned_alloc import pinned_alloc
 from pindiag.rules.pd113_pin_without_accelerator import pin_without_accelerator
 from pindiag.rules.pd114_pinned_memory_pressure import pinned_memory_pressure
 from pindiag.rules.pd119_compute_bound import compute_bound
+from pindiag.rules.pd120_launch_bound import launch_bound
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
+from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
 
 RULES: tuple[Rule, ...] = (
     cpu_bound,
@@ -25,12 +28,15 @@ RULES: tuple[Rule, ...] = (
     small_batch,
     missing_non_blocking,
     pageable_copy,
+    sync_defeats_overlap,
     pin_thread_bound,
     worker_ipc_bound,
     pinned_alloc,
     pin_without_accelerator,
     pinned_memory_pressure,
     compute_bound,
+    launch_bound,
     no_difference,
     script_error,
+    intraop_threads_lost,
 )

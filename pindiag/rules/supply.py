@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts
 
 
@@ -46,9 +47,23 @@ def fewer_workers(facts: Facts) -> list[Experiment]:
 
 
 def more_workers_remedy(facts: Facts) -> dict[str, bool | int | None]:
-    """One worker a usable CPU that the training process leaves, where the script has fewer."""
+    """One worker a usable CPU that the training process leaves, where the script has fewer and more were not tried."""
     workers = int(facts.get("usable_cpus") or 0) - 1
-    return {"num_workers": workers} if workers > facts.configuration.num_workers else {}
+    untried = workers > facts.configuration.num_workers and not more_workers(facts)
+    return {"num_workers": workers} if untried else {}
+
+
+def making_held_back(facts: Facts) -> Experiment | None:
+    """The perfect loader, where it takes away the making of batches and hardly anything else.
+
+    With workers the loader alone has to be as slow as training: otherwise it is the interplay of the two that costs.
+    And where the same script was faster with fewer workers or none, those who make batches are not too few.
+    """
+    crowded = [each for each in [*fewer_workers(facts), *facts.alone(num_workers=0)] if each.faster]
+    in_workers = facts.configuration.num_workers > 0
+    if crowded or (in_workers and not ceilings.as_slow_as_training(ceilings.loader_alone(facts))):
+        return None
+    return ceilings.perfect_loader(facts)
 
 
 def contended_share(facts: Facts) -> float:

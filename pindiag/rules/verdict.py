@@ -7,8 +7,9 @@ from typing import Literal
 
 from pindiag import figures
 from pindiag.model import Effect, Finding, Fix, Trial, Verdict
+from pindiag.rules import ceilings
 from pindiag.rules.engine import ROUNDS_TO_CLAIM, is_cause, measured_fix, primary, recommended_trial
-from pindiag.rules.inputs import Facts, Inputs, Missing, changes
+from pindiag.rules.inputs import CONFIGURATION_KEYS, Facts, Inputs, Missing, changes
 from pindiag.rules.registry import RULES
 
 LONGEST_ERROR = 16
@@ -26,7 +27,8 @@ def verdict(findings: Sequence[Finding], inputs: Inputs) -> Verdict:
     nothing_stands_out = None if _rate(facts) is None else "no_difference"
     return Verdict(
         headline=headline,
-        lead=lead,
+        lead=_with_disagreement(lead, facts),
+        possible=ceilings.in_words(facts),
         primary_cause=first.cause if first else nothing_stands_out,
         confidence="none" if inputs.target.status == "interrupted" else _confidence(first),
     )
@@ -76,21 +78,54 @@ def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
 
 
 def _confirmed(first: Finding, facts: Facts) -> Said:
-    headline = f"{LIMITS[first.cause]} is the limit: {_now(facts)}."
-    return headline, " ".join(_change(fix, facts) for fix in _shown(first.fixes)[:1])
+    headline = f"{LIMITS[first.cause]} is the limit: {_at_the_pin_thread(first, facts) or _now(facts)}."
+    shown = _shown(first.fixes)[:1]
+    recommended = _recommended_fix(facts)
+    lead = [_change(fix, facts) for fix in shown or first.fixes[:1]]
+    if recommended and all(fix.changes != recommended.changes for fix in shown):
+        lead.append(f"{'In its place' if shown else 'Meanwhile'}: {_small(_change(recommended, facts))}")
+    return headline, " ".join(lead)
 
 
 def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
     one, two = confirmed[:2]
-    headline = f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: {_now(facts)}."
+    unpinned = any(_about_pinned_ones(each, facts) for each in (one, two))
+    headline = (
+        f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: "
+        f"{'as written, unpinned, ' if unpinned else ''}{_now(facts)}."
+    )
     best = _recommended_fix(facts) or next(iter(_shown(one.fixes)), None)
     alone = [
-        f"Mending {_small(LIMITS[each.cause])} alone brings {figures.ratio(fix.effect.ratio)}."
+        f"Mending {_small(LIMITS[each.cause])} alone {_brings(fix, fix.effect)}."
         for each in confirmed
         for fix in each.fixes[-1:]
         if fix.effect and (best is None or fix.changes != best.changes)
     ]
     return headline, " ".join([_change(best, facts), *alone] if best else alone)
+
+
+def _brings(fix: Fix, effect: Effect) -> str:
+    if effect.kind == "predicted":
+        return f"would bring at most {figures.ratio(effect.ratio)}"
+    how = f" ({fix.summary.rstrip('.')})" if _needs_code(fix) else ""
+    return f"brings {figures.ratio(effect.ratio)}{how}"
+
+
+def _about_pinned_ones(finding: Finding, facts: Facts) -> bool:
+    """Whether it is about the pin thread of configurations that pin, while the script as written does not."""
+    return finding.cause == "pin_thread_bound" and not facts.configuration.pin_memory
+
+
+def _at_the_pin_thread(finding: Finding, facts: Facts) -> str | None:
+    """What the pin thread lets through, where the script as written has none."""
+    now, possible, drained = _rate(facts), _possible(facts), ceilings.pin_thread_cost(facts)
+    through = drained.trial.samples_per_second if drained else None
+    if not _about_pinned_ones(finding, facts) or now is None or possible is None or through is None:
+        return None
+    return (
+        f"with workers at most {figures.rate(through.median)} of a possible {figures.significant(possible)}; "
+        f"as written, unpinned, {figures.significant(now)}"
+    )
 
 
 def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
@@ -170,11 +205,33 @@ def _change(fix: Fix, facts: Facts) -> str:
     effect = fix.effect
     if effect is None:
         return fix.summary
+    if effect.kind == "predicted":
+        return f"{fix.summary} At most {figures.ratio(effect.ratio)} faster; not tried."
+    what = fix.summary.rstrip(".") if _needs_code(fix) else f"Set `{figures.arguments(fix.changes)}`{_place(facts)}"
     epoch = _epoch(fix, facts)
-    return (
-        f"Set `{figures.arguments(fix.changes)}`{_place(facts)}: {figures.ratio(effect.ratio)} faster "
-        f"({_interval(effect)}{epoch}{_how_firm(effect, facts)})."
-    )
+    return f"{what}: {figures.ratio(effect.ratio)} faster ({_interval(effect)}{epoch}{_how_firm(effect, facts)})."
+
+
+def _needs_code(fix: Fix) -> bool:
+    return not fix.changes.keys() <= set(CONFIGURATION_KEYS)
+
+
+def _with_disagreement(lead: str, facts: Facts) -> str:
+    """The lead, with what live runs had said where fresh ones do not bear it out: loudly where they exclude it."""
+    fresh = facts.inputs.verification
+    if fresh is None or fresh.agrees_with_live is not False or fresh.live_ratio is None:
+        return lead
+    live = figures.ratio_with_interval(fresh.live_ratio, fresh.live_ci95)
+    if fresh.ci95 and fresh.live_ci95 and not _overlap(fresh.ci95, fresh.live_ci95):
+        apart = (
+            f"Live and fresh runs disagree: live {live}, fresh {figures.ratio_with_interval(fresh.ratio, fresh.ci95)}"
+        )
+        return f"{apart}; the fresh result decides. {lead}".strip()
+    return f"{lead} Live it was {live}, which the fresh interval does not hold.".strip()
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _how_sure(effect: Effect, facts: Facts) -> str:
@@ -246,7 +303,7 @@ def _reached(facts: Facts) -> str | None:
     now, possible = _rate(facts), _possible(facts)
     if not now or not possible:
         return None
-    return f"Training reaches {figures.share(now / possible)} of the ceiling of its own computing."
+    return f"Training reaches {figures.share(min(now / possible, 1.0))} of the ceiling of its own computing."
 
 
 def _place(facts: Facts) -> str:

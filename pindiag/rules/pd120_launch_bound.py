@@ -1,0 +1,74 @@
+"""PD120 launch_bound."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.model import Evidence
+from pindiag.rules import ceilings
+from pindiag.rules.engine import Options, Ruling, at_most, require, rule
+from pindiag.rules.inputs import Facts
+
+
+@rule(
+    "PD120",
+    "launch_bound",
+    title="The GPU waits for the script to launch its many small kernels",
+    limit="Launching small kernels",
+    options={"kernel_share": 0.6, "main_cpu_share": 0.8, "launches": 50},
+)
+def launch_bound(facts: Facts, options: Options) -> Ruling:
+    """The step launches many small kernels, and the GPU is done with each before the next one arrives.
+
+    What it means:
+        Each kernel costs the main thread some microseconds to launch. Where kernels are shorter than that, the GPU
+        idles between them, and neither a better loader nor a faster GPU helps.
+
+    How it is decided:
+        Batches that are on the device already make the script no more than 5 % faster (`compute_only`), so the step
+        itself is the limit; its kernels run at most `kernel_share` of it (0.6: above, launching less could bring less
+        than 1.67 ×, and gaps of other kinds explain it as well), it launches at least `launches` of them (50: at 10 µs
+        each, fewer take less than half a millisecond), and the main process is on a CPU at least `main_cpu_share` of
+        the time (0.8: one that sleeps waits for something else). Kernel times are of the profiler window, which slows
+        launches but not kernels; the step's time is of the counted blocks, which run without it. Suspected at most:
+        only a step with fewer launches would show it.
+
+    Example:
+        A network of twenty small layers on batches of 32 rows.
+
+    Fix:
+        `torch.compile(model, mode="reduce-overhead")` or a CUDA graph, fused optimizers (`fused=True`), larger batches.
+
+    When to ignore:
+        When the network will grow.
+
+    References:
+        keon/deep-q-learning#28.
+    """
+    require(facts.accelerator, "There is no accelerator to launch kernels on.")
+    ceiling = ceilings.compute(facts)
+    require(ceiling is not None and ceiling.step.interval is not None, "The ceiling of the step was not measured.")
+    kernels, step = facts.number("gpu_kernel_ms"), facts.number("step_ms")
+    require(step > 0, "A step takes no time.")
+    launches, cpu = facts.number("gpu_launches"), facts.number("main_cpu_share")
+    share = min(kernels / step, 1.0)
+    reached = ceiling is not None and ceiling.excluded
+    return Ruling(
+        points=reached
+        and share <= options["kernel_share"]
+        and launches >= options["launches"]
+        and cpu >= options["main_cpu_share"],
+        explanation=(
+            f"A step launches {figures.count(launches)} kernels; they run {figures.share(share)} of its "
+            f"{figures.milliseconds(step)} ms."
+        ),
+        evidence=[
+            Evidence(
+                name="kernel time over step time", value=share, unit="1", source="profiler window, counted blocks"
+            ),
+            *facts.evidence("gpu_launches", "gpu_kernel_ms", "step_ms", "main_cpu_share"),
+        ],
+        settled_by='a run with `torch.compile(model, mode="reduce-overhead")` or a CUDA graph',
+        bound=at_most(1 - share),
+        suspected_at_most=True,
+        advice='Launch less: `torch.compile(model, mode="reduce-overhead")`, a CUDA graph, or fused optimizers.',
+    )

@@ -1,0 +1,83 @@
+"""PD126 intraop_threads_lost."""
+
+from __future__ import annotations
+
+from pindiag import figures
+from pindiag.rules.engine import Options, Ruling, require, rule
+from pindiag.rules.inputs import Experiment, Facts
+
+
+@rule(
+    "PD126",
+    "intraop_threads_lost",
+    title="The pin thread leaves the training process with fewer threads for its own CPU work",
+    limit="CPU work on too few threads",
+)
+def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
+    """Setting `pin_memory=True` with workers leaves the training process computing on one CPU thread.
+
+    What it means:
+        torch spreads CPU operations (a matrix product, `exp`, `torch.stack`) over threads, one a core. A thread takes
+        the number of them over when it first runs such an operation. The pin thread sets that number to 1 for itself,
+        and torch keeps it for the whole process: where the pin thread comes before the training process has run its
+        first parallel operation, the training process keeps 1 from then on, without a warning. Whatever it computes on
+        the CPU in each step (an encoder, augmentation, collating without workers, a metric) then takes several times as
+        long. Setting the number before the loop does not help, since the pin thread sets it again afterwards.
+
+    How it is decided:
+        By two facts and an experiment. A fresh process of this script has fewer threads after its first step with a
+        pin thread than without (read from the OpenMP library; asking torch itself would mend the fault). Confirmed
+        when the same configuration was faster with the number given back after its first batch, and nothing else
+        changed; ruled out when that brings less than 5 %, which is so for most scripts: their work is on the GPU.
+        Where the loop as written has no pin thread this is about pinned configurations. Without the experiment it is
+        never the primary cause.
+
+    Example:
+        A frozen encoder on the CPU behind `DataLoader(..., num_workers=2, pin_memory=True)`, 16 cores: 12.6 ms a step
+        without pinning, 51.7 ms with it, 10.4 ms with the line below.
+
+    Fix:
+        `torch.set_num_threads(torch.get_num_threads())` once before the loop over the loader starts. Asking for the
+        number makes the training process take it over while it is still right.
+
+    When to ignore:
+        When it is ruled out, and the training process will not come to compute on the CPU.
+
+    References:
+        pytorch/pytorch#60469.
+    """
+    require(facts.accelerator, "There is no accelerator, so no pin thread.")
+    left = facts.number("intraop_threads_pin_thread")
+    whole = facts.number("intraop_threads_no_pin_thread")
+    tried = facts.tweaked("intraop_threads")
+    return Ruling(
+        points=left < whole,
+        explanation=(
+            f"With a pin thread the training process computes on {_threads(left)} of the CPU, without one on "
+            f"{_threads(whole)}.{_about(facts, tried)}"
+        ),
+        evidence=facts.evidence(
+            "intraop_threads_pin_thread",
+            "intraop_threads_no_pin_thread",
+            "intraop_threads",
+            "main_cpu_share",
+            "step_ms",
+        ),
+        experiments=[tried] if tried else [],
+        settled_by="a live run with the number given back (intraop_threads)",
+        weightless=True,
+        remedy={"intraop_threads": int(whole)},
+        advice="Add `torch.set_num_threads(torch.get_num_threads())` before the loader is first iterated.",
+    )
+
+
+def _threads(number: float) -> str:
+    return f"{figures.count(number)} thread{'' if number == 1 else 's'}"
+
+
+def _about(facts: Facts, tried: Experiment | None) -> str:
+    own = facts.configuration
+    if own.pin_memory and own.num_workers > 0:
+        return ""
+    named = f": {tried.over.id} was tried" if tried else ""
+    return f" As written there is no pin thread, so this is about pinned configurations{named}."
