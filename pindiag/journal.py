@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -131,9 +130,12 @@ class Launch:
         own = [block for block in self.all(Block) if usable(block)]
         if self.isolation == "fresh":
             return own
-        last = min((changed.block for changed in self.all(DatasetChanged)), default=math.inf)
         refused = {applied.trial for applied in self.all(TreatmentApplied) if applied.refused}
-        return [block for block in own if block.block <= last and block.trial not in refused]
+        return [block for block in own if not self.is_void(block) and block.trial not in refused]
+
+    def is_void(self, block: Block) -> bool:
+        """Whether a block of a live launch ran on a dataset that an earlier one had changed."""
+        return any(block.block > changed.block for changed in self.all(DatasetChanged)) and self.isolation == "live"
 
     @property
     def past_natural_end(self) -> bool:

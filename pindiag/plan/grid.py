@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from pindiag.errors import GridError
 from pindiag.model import Configuration, Treatment
-from pindiag.plan.treatments import Changes, treatment, treatment_id
+from pindiag.plan.treatments import Changes, serves_pinning, treatment, treatment_id
 
 MOST_BY_DEFAULT = 10
 """Beside the baseline. More would leave too few rounds of each in five minutes."""
@@ -82,7 +82,9 @@ def asked_treatments(axes: Axes, baseline: Configuration) -> list[Treatment]:
     return _distinct(combinations, baseline)
 
 
-def default_treatments(baseline: Configuration, usable_cpus: int, accelerator: str | None) -> list[Treatment]:
+def default_treatments(
+    baseline: Configuration, usable_cpus: int, accelerator: str | None, *, live: bool = False
+) -> list[Treatment]:
     """At least six configurations that differ from the baseline, best guesses first.
 
     With an accelerator that pinned memory serves, the three-way comparison (no pin; pin; pin and non_blocking) at
@@ -93,9 +95,12 @@ def default_treatments(baseline: Configuration, usable_cpus: int, accelerator: s
         baseline: what the script itself says.
         usable_cpus: CPUs that the target may really use.
         accelerator: the device type that torch offers, None where there is none.
+        live: for blocks of one launch. Persistent workers save a start-up an epoch, which no block shows.
     """
-    pins = accelerator not in (None, "cpu", "mps")
+    pins = serves_pinning(accelerator)
     guesses = _with_accelerator(baseline, usable_cpus) if pins else _without_accelerator(baseline, usable_cpus)
+    if live:
+        guesses = [changes for changes in guesses if "persistent_workers" not in changes]
     return _distinct(guesses, baseline)[:MOST_BY_DEFAULT]
 
 

@@ -11,6 +11,8 @@ from pindiag.model import Configuration, Treatment
 DEFAULT_PREFETCH = 2
 """What torch takes when a loader with workers is given no prefetch_factor."""
 
+COMPUTE_ONLY = "compute_only"
+
 Changes = Mapping[str, bool | int | None]
 
 
@@ -37,6 +39,67 @@ def treatment(baseline: Configuration, changes: Changes) -> Treatment:
     if "batch_size" in effective:
         name = f"{name}-bs{configuration.batch_size}"
     return Treatment(id=name, kind="configuration", configuration=configuration, changes=effective)
+
+
+def compute_only(baseline: Configuration) -> Treatment:
+    """The step alone: batches that are on the device already are replayed."""
+    return Treatment(id=COMPUTE_ONLY, kind="ablation", configuration=baseline, ablation="compute_only")
+
+
+def host_batch(baseline: Configuration, *, pin_memory: bool, non_blocking: bool) -> Treatment:
+    """Transfer and step: batches that lie in pinned or pageable memory are replayed."""
+    changes = {"pin_memory": pin_memory, "non_blocking": non_blocking}
+    return Treatment(
+        id=f"host_batch-pin{pin_memory:d}-nb{non_blocking:d}",
+        kind="ablation",
+        configuration=msgspec.structs.replace(baseline, **changes),
+        changes={**changes},
+        ablation="host_batch",
+    )
+
+
+def loader_only(baseline: Configuration, *, pin_memory: bool) -> Treatment:
+    """The loader alone: no step is run."""
+    return Treatment(
+        id=f"loader_only-nw{baseline.num_workers}-pin{pin_memory:d}",
+        kind="ablation",
+        configuration=msgspec.structs.replace(baseline, pin_memory=pin_memory),
+        changes={"pin_memory": pin_memory},
+        ablation="loader_only",
+    )
+
+
+def with_intraop_threads(made: Treatment, threads: int) -> Treatment:
+    """A configuration whose main thread has its intra-op threads back."""
+    return msgspec.structs.replace(
+        made,
+        id=f"{made.id}+intraop_threads",
+        kind="tweak",
+        changes={**made.changes, "intraop_threads": threads},
+        tweak="intraop_threads",
+    )
+
+
+def with_lazy_sync(made: Treatment) -> Treatment:
+    """A configuration whose calls that wait for the device give what they gave before."""
+    return msgspec.structs.replace(
+        made, id=f"{made.id}+lazy_sync", kind="tweak", changes={**made.changes, "lazy_sync": True}, tweak="lazy_sync"
+    )
+
+
+def serves_pinning(accelerator: str | None) -> bool:
+    """Whether pinned memory makes copies to this kind of device faster."""
+    return accelerator not in (None, "cpu", "mps")
+
+
+def has_pin_thread(configuration: Configuration, accelerator: str | None) -> bool:
+    """Whether torch pins this loader's batches in a thread of its own."""
+    return configuration.pin_memory and configuration.num_workers > 0 and serves_pinning(accelerator)
+
+
+def queue(configuration: Configuration) -> int:
+    """Batches in flight when the workers are ahead."""
+    return configuration.num_workers * (configuration.prefetch_factor or DEFAULT_PREFETCH)
 
 
 def normalised(configuration: Configuration, baseline: Configuration) -> Configuration:

@@ -59,6 +59,7 @@ def run_spec(**changes) -> RunSpec:
         "loader": None,
         "wait_s": 600.0,
         "usable_cpus": 8,
+        "fresh": True,
         "pindiag_version": "0",
     }
     return RunSpec(**(asked | changes))

@@ -1,0 +1,139 @@
+"""Who runs in the next live round: configurations, tweaks and ablations, as many as there is time for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from pindiag.model import NextBlocks, Treatment
+from pindiag.plan.budget import FRESH_SHARE, WINDOWS_SHARE, Budget
+from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
+from pindiag.plan.extras import ablations, tweaks
+from pindiag.plan.known import Known
+from pindiag.plan.prediction import Prediction
+from pindiag.plan.threads import Threads
+from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment
+from pindiag.race import beside
+from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
+
+KNOWN_WELL = 0.05
+"""Half-width of a ceiling's log ratio at which more rounds add nothing that a reader acts on."""
+ENOUGH_ROUNDS = 6
+
+
+class Lineup:
+    """Reckons with blocks as they turned out so far, and leaves their share to what comes after the race."""
+
+    def __init__(self, known: Known, budget: Budget, threads: Threads) -> None:
+        self._known = known
+        self._budget = budget
+        self._threads = threads
+
+    @cached_property
+    def configurations(self) -> list[Treatment]:
+        """All that is wanted and can be swapped."""
+        return [made for made in self._known.wanted if self.stays(made)]
+
+    @cached_property
+    def extras(self) -> list[Treatment]:
+        """Tweaks and ablations that are still to be known better; `compute_only` has rounds of its own."""
+        found = self._known.journal.chosen
+        made = [] if found is None else [*tweaks(self._known, self._threads), *ablations(found)]
+        return [extra for extra in made if self.stays(extra) and not self.known_well(extra.id)]
+
+    def stays(self, made: Treatment) -> bool:
+        """Whether a treatment may run in a live launch."""
+        swappable = made.kind != "configuration" or not self._known.runs_fresh(made)
+        return swappable and not self._known.out(made.id)
+
+    def known_well(self, extra: str) -> bool:
+        """Whether a tweak's or an ablation's ratio is known as well as it needs to be."""
+        ratio = self._beside.get(extra)
+        if ratio is None or ratio.half_width is None:
+            return False
+        return ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
+
+    @cached_property
+    def _beside(self) -> dict[str, Mean]:
+        return beside(self._known.journal)
+
+    # ---------------------------------------------------------------------------------------------------- seconds
+
+    def left_s(self, share: float) -> float:
+        """What a share of the budget leaves to the race beside ceilings, windows and treatments that run fresh."""
+        return self._budget.left_s(share) - self._later_s
+
+    @cached_property
+    def _later_s(self) -> float:
+        ceilings_s = FEWEST_FOR_INTERVAL * self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY])
+        profiled = 1 + len(self.configurations)
+        windows_s = min(profiled * self._budget.window_s, WINDOWS_SHARE * self._budget.whole_s)
+        fresh = [made for made in self._known.wanted if self._known.runs_fresh(made)]
+        fresh_s = FEWEST_FOR_INTERVAL * (2 + len(fresh)) * self._budget.launch_s if fresh else 0.0
+        return ceilings_s + windows_s + min(fresh_s, FRESH_SHARE * self._budget.race_share * self._budget.whole_s)
+
+    def two_more_rounds_s(self, extras: int) -> float:
+        """What two more rounds take at least: the baseline twice, the leader, and what is beside the race."""
+        return self._more_rounds * (3 + extras) * self._budget.any_block_s
+
+    @property
+    def _more_rounds(self) -> int:
+        return min(self._known.spec.rounds, FEWEST_FOR_INTERVAL) - 1
+
+    # ---------------------------------------------------------------------------------------------------- rounds
+
+    def first(self) -> NextBlocks:
+        """Everyone, but for those that the budget leaves no time for; it carries no blocks yet."""
+        block_s, left_s = self._budget.any_block_s, self.left_s(self._budget.race_share)
+        configurations, extras = self.configurations, self.extras
+        least = 2 + min(FEWEST_TRIED, len(configurations))
+        spare_s = left_s - least * block_s - self.two_more_rounds_s(0)
+        fitting = extras[: max(int(spare_s / (block_s * (1 + self._more_rounds))), 0)]
+        room = int((left_s - self.two_more_rounds_s(len(fitting))) / block_s) - 2 - len(fitting)
+        late = [*configurations[max(room, FEWEST_TRIED) :], *extras[len(fitting) :]]
+        reason = f"the budget of {self._known.spec.budget_s:.0f} s left no time for it"
+        return self._lineup([*configurations, *extras], {made.id: reason for made in late})
+
+    def later(self, place: int, members: Sequence[Treatment]) -> NextBlocks:
+        """Those that stay; when time is short, those that cannot win give way first."""
+        raced = [made.id for made in members if made.kind == "configuration" and self.stays(made)]
+        alive = contenders(self._known, raced)
+        extras = [extra for extra in self.extras if extra.id not in self._known.journal.skipped]
+        left_s = self.left_s(self._budget.race_share)
+        for_three_s = left_s / max(FEWEST_FOR_INTERVAL - place + 1, 1)
+        while extras and self._round_s(alive[:1], extras) > for_three_s:
+            extras.pop()
+        for_all_s = left_s / (self._known.spec.rounds - place + 1)
+        beside_s = self._round_s([], extras)
+        mean_s = self._budget.blocks_s(made.id for made in alive) / max(len(alive), 1) or self._budget.any_block_s
+        rooms = [int((seconds - beside_s) / mean_s) for seconds in (for_all_s, for_three_s)]
+        room = max(rooms[0], min(FEWEST_CONTENDERS, rooms[1]), 1)
+        hopeless = self._hopeless(alive if room < len(alive) else [])
+        kept = [made for made in alive if made.id not in hopeless][:room]
+        lineup = self._lineup(
+            [*kept, *extras],
+            {
+                name: f"predicted at most {most:.0f} samples/s, less than the leader has"
+                for name, most in hopeless.items()
+            },
+        )
+        return NextBlocks(planned=lineup.planned, skipped=lineup.skipped, predicted=hopeless)
+
+    def _round_s(self, configurations: Sequence[Treatment], extras: Sequence[Treatment]) -> float:
+        members = [made.id for made in (*configurations, *extras)]
+        return self._budget.blocks_s([self._known.baseline, self._known.baseline, *members])
+
+    def _hopeless(self, alive: Sequence[Treatment]) -> dict[str, float]:
+        """What those that cannot win reach at most: of these, and of what had no turn in the first round."""
+        skipped = self._known.journal.skipped
+        late = [made for made in self.configurations if made.id in skipped]
+        if not alive and not late:
+            return {}
+        prediction = Prediction(self._known, self._threads)
+        reached = ((made.id, prediction.cannot_win(made)) for made in (*alive, *late))
+        return {name: most for name, most in reached if most is not None}
+
+    def _lineup(self, members: Sequence[Treatment], skipped: dict[str, str]) -> NextBlocks:
+        baseline = self._known.journal.baseline
+        own = [] if baseline is None else [baseline_treatment(baseline)]
+        return NextBlocks(planned=[*own, *members], skipped=skipped)

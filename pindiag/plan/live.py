@@ -1,0 +1,231 @@
+"""Rounds inside live launches: one block at a time, each under a treatment of its own."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+import msgspec
+
+from pindiag.journal import Launch
+from pindiag.model import Block, BlockOrder, NextBlocks, Treatment
+from pindiag.plan.budget import Budget
+from pindiag.plan.contenders import FEWEST_TRIED
+from pindiag.plan.known import Known, gave_up
+from pindiag.plan.lineup import ENOUGH_ROUNDS, Lineup
+from pindiag.plan.threads import Threads
+from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment, compute_only, queue
+from pindiag.race import drifts, standings
+from pindiag.stats import FEWEST_FOR_INTERVAL
+
+LEAST_STEPS = 3
+LEAST_COUNTED_S = 1.2
+"""What a block of so many steps is to last at the fastest pace so far, so that it still lasts a second."""
+
+
+class LiveRace:
+    """The race, then the rounds of `compute_only`, then the profiler windows.
+
+    Args:
+        known: the state of the run.
+        budget: what is left of it.
+        threads: what the main thread has in a fresh process.
+    """
+
+    def __init__(self, known: Known, budget: Budget, threads: Threads) -> None:
+        self._known = known
+        self._journal = known.journal
+        self._budget = budget
+        self._threads = threads
+        self._lineup = Lineup(known, budget, threads)
+
+    def next(self) -> NextBlocks | None:
+        """The next block, or at last the windows; None when no live launch has anything more to do."""
+        if self._over:
+            return None
+        number = max(self._opened, default=0)
+        turns = self._cut(self._turns_left(number)) if number else []
+        if turns and self._budget.left_s() >= self._budget.block_s(turns[0]):
+            return NextBlocks(blocks=[self._block(turns[0], number, self._journal.treatments)])
+        return self._open_race_round() or self._open_ceiling_round() or self._windows()
+
+    def before_windows(self) -> BlockOrder | None:
+        """What a new launch may begin with where only windows are left; None where that was tried in vain."""
+        rounds = {0, *self._opened}
+        tried = any(order.round not in rounds for launch in self._launches for order in launch.block_orders)
+        return None if tried else self._block(self._known.baseline, self._known.next_round, self._journal.treatments)
+
+    @property
+    def compared(self) -> list[Treatment]:
+        """All that is to run live, `compute_only` apart."""
+        return [*self._lineup.configurations, *self._lineup.extras]
+
+    @property
+    def blocks_left(self) -> int:
+        """How many blocks are to come, as it looks now."""
+        if self._over:
+            return 0
+        number = max(self._opened, default=0)
+        turns = len(self._turns_left(number)) if number else len(self.compared) - len(self._lineup.configurations)
+        rounds = 0 if self._ceiling_rounds else self._known.spec.rounds - len(self._race_rounds)
+        members = len(self._members(number)) if number else len(self.compared)
+        return turns + rounds * (2 + members) + 2 * max(FEWEST_FOR_INTERVAL - len(self._ceiling_rounds), 0)
+
+    # ---------------------------------------------------------------------------------------------- what has been
+
+    @property
+    def _launches(self) -> list[Launch]:
+        return self._known.live_launches
+
+    @cached_property
+    def _over(self) -> bool:
+        windowed = any(order.windows for launch in self._launches for order in launch.orders)
+        later = any(launch.isolation == "fresh" and launch.purpose != "scout" for launch in self._journal.launches)
+        return self._known.everything_fresh or windowed or later
+
+    @cached_property
+    def _opened(self) -> dict[int, NextBlocks]:
+        """The orders with which rounds began, by their numbers."""
+        orders = [order for launch in self._launches for order in launch.orders]
+        return {order.blocks[0].round: order for order in orders if order.planned and order.blocks}
+
+    @cached_property
+    def _ceiling_rounds(self) -> list[int]:
+        return [number for number, order in self._opened.items() if _has(order, COMPUTE_ONLY)]
+
+    @property
+    def _race_rounds(self) -> list[int]:
+        return [number for number in self._opened if number not in self._ceiling_rounds]
+
+    def _members(self, number: int) -> list[Treatment]:
+        """Members of a round beside the baseline."""
+        order = self._opened[number]
+        return [made for made in order.planned if made.id != self._known.baseline and made.id not in order.skipped]
+
+    # ------------------------------------------------------------------------------------------------------- turns
+
+    def _turns(self, number: int, order: NextBlocks) -> list[str]:
+        """A round in its order: every member once, the baseline twice, but once beside `compute_only`."""
+        baseline = self._known.baseline
+        members = [made.id for made in order.planned if made.id != baseline and made.id not in order.skipped]
+        turns = [baseline] * (1 if _has(order, COMPUTE_ONLY) else 2) + members
+        random.Random(f"{self._known.spec.seed} {number}").shuffle(turns)
+        return turns
+
+    def _turns_left(self, number: int) -> list[str]:
+        had = Counter(
+            self._journal.trial(order.trial)
+            for launch in self._launches
+            for order in launch.block_orders
+            if order.round == number and _had_its_turn(launch, order)
+        )
+        stay = {made.id for made in self._members(number) if self._lineup.stays(made)} | {self._known.baseline}
+        left = []
+        for trial in self._turns(number, self._opened[number]):
+            if had[trial]:
+                had[trial] -= 1
+            elif trial in stay:
+                left.append(trial)
+        return left
+
+    def _cut(self, turns: list[str]) -> list[str]:
+        """Without the rest of the first round, where blocks are dearer than the first one promised."""
+        if len(self._opened) > 1 or self._known.spec.rounds <= 1:
+            return turns
+        ran = {block.trial for launch in self._launches for block in launch.counted}
+        raced = [made for made in self._lineup.configurations if made.id in ran]
+        needed_s = self._budget.blocks_s(turns) + self._lineup.two_more_rounds_s(0)
+        if len(raced) < FEWEST_TRIED or self._lineup.left_s(self._budget.race_share) >= needed_s:
+            return turns
+        return [trial for trial in turns if trial == self._known.baseline]
+
+    # ------------------------------------------------------------------------------------------------------ rounds
+
+    def _open_race_round(self) -> NextBlocks | None:
+        place = len(self._race_rounds) + 1
+        if place > self._known.spec.rounds or self._ceiling_rounds:
+            return None
+        if place == 1:
+            return self._open(self._lineup.first()) if self._budget.left_s() >= self._budget.any_block_s else None
+        if place > FEWEST_FOR_INTERVAL and drifts(self._journal):
+            return None
+        lineup = self._lineup.later(place, self._members(self._race_rounds[-1]))
+        alone = all(made.id == self._known.baseline or made.id in lineup.skipped for made in lineup.planned)
+        if alone or not self._fits(place, lineup):
+            return None
+        return self._open(lineup)
+
+    def _fits(self, place: int, lineup: NextBlocks) -> bool:
+        """Three rounds may take all of the budget: with fewer there is nothing to verify."""
+        cost_s = self._budget.blocks_s(self._turns(self._known.next_round, lineup))
+        if place <= FEWEST_FOR_INTERVAL:
+            return cost_s <= self._budget.left_s()
+        return cost_s <= self._lineup.left_s(self._share)
+
+    @property
+    def _share(self) -> float:
+        return 1.0 if self._known.candidate is None else self._budget.race_share
+
+    def _open_ceiling_round(self) -> NextBlocks | None:
+        """`compute_only` beside the baseline: its replays leave a process warmer than any loader would."""
+        baseline, place = self._journal.baseline, len(self._ceiling_rounds) + 1
+        if baseline is None or self._known.out(COMPUTE_ONLY) or self._lineup.known_well(COMPUTE_ONLY):
+            return None
+        affordable = self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY]) <= self._budget.left_s(self._share)
+        if place > min(ENOUGH_ROUNDS, self._known.spec.rounds) or not affordable:
+            return None
+        return self._open(NextBlocks(planned=[baseline_treatment(baseline), compute_only(baseline)]))
+
+    def _open(self, lineup: NextBlocks) -> NextBlocks:
+        number = self._known.next_round
+        known = {made.id: made for made in lineup.planned} | self._journal.treatments
+        block = self._block(self._turns(number, lineup)[0], number, known)
+        return msgspec.structs.replace(lineup, blocks=[block])
+
+    def _windows(self) -> NextBlocks | None:
+        """One window for each configuration that was measured live, the baseline's first, as many as there is time."""
+        treatments, ratios = self._journal.treatments, standings(self._journal)
+        ran = {self._journal.trial(block.trial) for launch in self._launches for block in launch.counted}
+        order = sorted(ran, key=lambda name: ratios[name].value if name in ratios else math.inf, reverse=True)
+        measured = [name for name in order if name in treatments and treatments[name].kind == "configuration"]
+        fitting = measured[: max(int(self._budget.left_s(self._share) / self._budget.window_s), 0)]
+        windows = [self._block(name, self._known.next_round - 1, treatments) for name in fitting]
+        numbered = [msgspec.structs.replace(window, block=window.block + place) for place, window in enumerate(windows)]
+        return NextBlocks(windows=numbered) if numbered else None
+
+    # ------------------------------------------------------------------------------------------------------ blocks
+
+    def _block(self, trial: str, number: int, known: Mapping[str, Treatment]) -> BlockOrder:
+        made = known[trial]
+        order = self._known.block(number, trial)
+        return msgspec.structs.replace(
+            order,
+            steps=order.steps or self._steps(made, order.seconds),
+            treatment=made,
+            intraop_threads=self._threads.under(made),
+        )
+
+    def _steps(self, made: Treatment, seconds: float) -> int | None:
+        """So many that the counted part lasts its time at the pace of earlier blocks; None before the first."""
+        step_s = [
+            block.seconds / block.steps
+            for launch in self._launches
+            for block in launch.counted
+            if self._journal.trial(block.trial) == made.id and block.steps > 0
+        ]
+        if not step_s:
+            return None
+        return max(LEAST_STEPS, 2 * queue(made.configuration), math.ceil(max(seconds, LEAST_COUNTED_S) / min(step_s)))
+
+
+def _has(order: NextBlocks, trial: str) -> bool:
+    return any(made.id == trial for made in order.planned)
+
+
+def _had_its_turn(launch: Launch, order: BlockOrder) -> bool:
+    """Whether a block was measured or failed; what a launch's end or a changed dataset took is still to be done."""
+    done = any(b.block == order.block and b.status == "counted" and not launch.is_void(b) for b in launch.all(Block))
+    return done or gave_up(launch, order)
