@@ -24,6 +24,12 @@ _now = time.monotonic_ns
 _SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy")
 _TO_HOST = "to(cpu)"
 _MOVES_TO_HOST = (_TO_HOST, "cpu")
+_WAITS: tuple[tuple[Any, str], ...] = (
+    (torch.cuda, "torch.cuda.synchronize"),
+    (torch.accelerator, "torch.accelerator.synchronize"),
+    (torch.cuda.Stream, "Stream.synchronize"),
+    (torch.cuda.Event, "Event.synchronize"),
+)
 _NO_ACCELERATOR = ("cpu", "meta")
 
 
@@ -184,7 +190,10 @@ class Transfers:
         tensor.cuda = self._wrap_transfer(tensor.cuda, always_accelerator=True)
         for name in _SYNCHRONISING_METHODS:
             setattr(tensor, name, self._wrap_method(name, getattr(tensor, name)))
-        torch.cuda.synchronize = self._wrap_synchronize(torch.cuda.synchronize)
+        for owner, kind in _WAITS:
+            owner.synchronize = self._wrap_wait(kind, owner.synchronize)
+        event: Any = torch.cuda.Event
+        event.elapsed_time = self._wrap_elapsed_time(event.elapsed_time, event.synchronize)
 
     def _wrap_transfer(self, original: Callable[..., Any], always_accelerator: bool = False) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -249,12 +258,26 @@ class Transfers:
 
         return waits
 
-    def _wrap_synchronize(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap_wait(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def synchronize(*args: Any, **kwargs: Any) -> Any:
-            return self._timed("torch.cuda.synchronize", original, *args, **kwargs)
+            return self._timed(kind, original, *args, **kwargs)
 
         return synchronize
+
+    def _wrap_elapsed_time(self, original: Callable[..., Any], wait: Callable[..., Any]) -> Callable[..., Any]:
+        def after_waiting(start: Any, end: Any) -> Any:
+            wait(end)
+            return original(start, end)
+
+        @functools.wraps(original)
+        def elapsed_time(start: Any, end_event: Any) -> Any:
+            if self.lazy is None:
+                return original(start, end_event)
+            # the wait that the script made before may have been answered without waiting: it would raise
+            return self._timed("Event.elapsed_time", after_waiting, start, end_event)
+
+        return elapsed_time
 
     def _timed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if getattr(self._inside, "call", False):

@@ -53,14 +53,15 @@ class Moves(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy")]
+HOOKED += [(owner, "synchronize") for owner in (torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event)]
+HOOKED += [(torch.cuda.Event, "elapsed_time")]
+
+
 @contextlib.contextmanager
 def hooks(force=None):
     """Installed hooks, and a device to move to; all is as before afterwards."""
-    wrapped = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy")]
-    wrapped += [(torch.cuda, "synchronize")]
-    before = [
-        (owner, name, vars(owner)[name]) if name in vars(owner) else (owner, name, None) for owner, name in wrapped
-    ]
+    before = [(owner, name, vars(owner).get(name)) for owner, name in HOOKED]
     transfers = Transfers(force)
     transfers.install()
     try:

@@ -3,7 +3,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pindiag.probe.transfers import Tally, names_accelerator, says_non_blocking, with_non_blocking
+from pindiag.probe.transfers import (
+    Capture,
+    LazySync,
+    Tally,
+    names_accelerator,
+    says_non_blocking,
+    storage_of,
+    waits_for_host,
+    with_non_blocking,
+)
+from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks
 
 CUDA = torch.device("cuda", 0)
 
@@ -69,3 +79,214 @@ def test_what_the_script_says_of_non_blocking(calls, expected):
     tally = Tally()
     tally.transfers = {str(place): [count, 0, 0, 0, blocking] for place, (count, blocking) in enumerate(calls)}
     assert tally.non_blocking() == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [
+        (("cpu",), {}, True),
+        ((torch.device("cpu"), torch.float16), {}, True),
+        ((torch.float16,), {"device": "cpu"}, True),
+        ((torch.zeros(1),), {}, True),
+        (("cpu",), {"non_blocking": True}, False),
+        (("cuda",), {}, False),
+        ((torch.float16,), {}, False),
+        ((0,), {}, False),
+    ],
+)
+def test_a_call_waits_for_the_host(args, kwargs, expected):
+    assert waits_for_host(args, kwargs) is expected
+
+
+def elsewhere(*values):
+    return torch.tensor(values).to(DEVICE)
+
+
+def test_moving_there_is_a_transfer_and_back_is_a_wait():
+    with hooks() as transfers:
+        moved = elsewhere(1.0, 2.0)
+        moved.cpu()
+        moved.to("cpu")
+        moved.to(DEVICE)
+    (there,) = transfers.tally.transfer_sites()
+    assert (there["calls"], there["bytes"], there["non_blocking_calls"]) == (1, 8, 0)
+    assert there["location"].startswith(__file__)
+    waits = {site["kind"]: site for site in transfers.tally.sync_sites()}
+    assert {kind: site["calls"] for kind, site in waits.items()} == {"cpu": 1, "to(cpu)": 1}
+    assert all(site["lazy_calls"] == 0 for site in waits.values())
+    assert transfers.device == DEVICE
+
+
+def test_what_stays_on_the_host_is_neither():
+    with hooks() as transfers:
+        host = torch.ones(2)
+        host.to(torch.float16)
+        host.cpu()
+        host.sum().item()
+        host.to("cpu", copy=True)
+    assert (transfers.tally.transfer_sites(), transfers.tally.sync_sites()) == ([], [])
+
+
+def test_capture_notes_memory_that_views_share():
+    with hooks() as transfers:
+        transfers.capture = Capture()
+        first, second = torch.ones(4), torch.ones(4)
+        first[2:].to(DEVICE)
+        second.to(torch.float16)
+        assert transfers.capture.devices == {storage_of(first): torch.device(DEVICE)}
+
+
+def test_without_capture_nothing_is_noted():
+    with hooks() as transfers:
+        elsewhere(1.0)
+        assert transfers.capture is None
+
+
+def test_memory_of_a_sparse_tensor_has_no_one_address():
+    assert storage_of(torch.ones(2, 2).to_sparse()) is None
+
+
+def lazily(transfers, steps, call):
+    """What a place in the source is given in each step, and how often the numbers really came back."""
+    transfers.lazy = LazySync()
+    before = Elsewhere.reads
+    given = []
+    for number in range(steps):
+        transfers.lazy.next_step()
+        given.append(call(number))
+    return given, Elsewhere.reads - before
+
+
+def test_a_place_gives_what_it_gave_in_the_first_step():
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 4, lambda number: elsewhere(float(number)).item())
+    assert (given, reads) == ([0.0] * 4, 1)
+    (site,) = transfers.tally.sync_sites()
+    assert (site["kind"], site["calls"], site["lazy_calls"]) == ("item", 4, 3)
+
+
+def test_calls_of_one_place_are_told_apart_by_their_order_in_the_step():
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 3, lambda number: [elsewhere(one + number).item() for one in (1, 5, 9)])
+    assert (given, reads) == ([[1, 5, 9]] * 3, 3)
+
+
+def test_a_loop_that_waits_for_convergence_ends():
+    def converge(_):
+        error, turns = elsewhere(8.0), 0
+        while error.item() > 1:
+            error, turns = error / 2, turns + 1
+        return turns
+
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 3, converge)
+    assert (given, reads) == ([3] * 3, 4)
+
+
+def test_a_call_more_than_before_is_real():
+    with hooks() as transfers:
+        given, reads = lazily(
+            transfers, 3, lambda number: [elsewhere(10 * number + turn).item() for turn in range(number)]
+        )
+    assert (given, reads) == ([[], [10], [10, 21]], 2)
+
+
+def test_without_steps_every_call_is_real():
+    with hooks() as transfers:
+        transfers.lazy = LazySync()
+        before = Elsewhere.reads
+        assert [elsewhere(number).item() for number in range(3)] == [0, 1, 2]
+        assert Elsewhere.reads - before == 3
+
+
+@pytest.mark.parametrize("back", [lambda there: there.cpu(), lambda there: there.to("cpu")])
+def test_tensors_are_given_as_copies(back):
+    def call(number):
+        came = back(elsewhere(float(number), 1.0))
+        came.add_(5)
+        return came.tolist()
+
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 3, call)
+    assert (given, reads) == ([[5.0, 6.0]] * 3, 1)
+
+
+def test_another_shape_or_dtype_is_real():
+    shapes = [(1.0,), (1.0, 2.0), (1.0, 2.0), (1, 2)]
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 4, lambda number: elsewhere(*shapes[number]).cpu())
+    assert [(tuple(one.shape), one.dtype) for one in given] == [
+        ((1,), torch.float32),
+        ((2,), torch.float32),
+        ((2,), torch.float32),
+        ((2,), torch.int64),
+    ]
+    assert reads == 3
+
+
+def test_what_carries_a_gradient_is_real():
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 3, lambda number: elsewhere(float(number)).requires_grad_().cpu())
+    assert reads == 3
+    assert all(one.requires_grad for one in given)
+
+
+def test_a_call_that_does_not_wait_is_real():
+    with hooks() as transfers:
+        _, reads = lazily(transfers, 3, lambda _: elsewhere(1.0).to("cpu", non_blocking=True))
+    assert reads == 3
+    assert transfers.tally.sync_sites() == []
+
+
+@pytest.mark.parametrize("owner", [torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event])
+def test_waiting_without_an_answer_is_left_out_after_the_first(monkeypatch, owner):
+    waited = []
+    monkeypatch.setattr(owner, "synchronize", lambda *_: waited.append(1))
+    with hooks() as transfers:
+        lazily(transfers, 3, lambda _: owner.synchronize())
+    assert waited == [1]
+    (site,) = transfers.tally.sync_sites()
+    assert (site["calls"], site["lazy_calls"]) == (3, 2)
+
+
+def test_events_that_nobody_waited_for_still_tell_their_distance(monkeypatch):
+    """The script waits in each step and reads every other one: the first reading is made after waits that were not."""
+    reached = set()
+
+    def elapsed_time(start, end):
+        if not {start, end} <= reached:
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        return 1.5
+
+    event = torch.cuda.Event
+    monkeypatch.setattr(event, "synchronize", reached.add)
+    monkeypatch.setattr(event, "elapsed_time", elapsed_time)
+
+    def call(number):
+        event.synchronize(0)
+        event.synchronize(number)
+        return event.elapsed_time(0, number) if number % 2 else None
+
+    with hooks() as transfers:
+        given, _ = lazily(transfers, 5, call)
+        assert given == [None, 1.5, None, 1.5, None]
+        assert reached == {0, 1}
+        transfers.lazy = None
+        with pytest.raises(RuntimeError, match="must be completed"):
+            event.elapsed_time(0, 9)
+
+
+def test_a_call_that_fails_is_remembered_as_nothing():
+    with hooks() as transfers:
+        transfers.lazy = LazySync()
+        for _ in range(2):
+            transfers.lazy.next_step()
+            with pytest.raises(RuntimeError):
+                elsewhere(1.0, 2.0).item()
+
+
+def test_numbers_are_real_again_once_it_is_off():
+    with hooks() as transfers:
+        lazily(transfers, 2, lambda number: elsewhere(number).item())
+        transfers.lazy = None
+        assert [elsewhere(number).item() for number in (7, 8)] == [7, 8]
