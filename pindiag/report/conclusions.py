@@ -30,7 +30,7 @@ def why(report: Report, finding: Finding | None) -> str:
     if finding is not None:
         return finding.title
     if not any(trial.status == "measured" for trial in report.trials):
-        return f"No experiment ran: {_ending(report)}"
+        return f"No experiment ran: {ending(report)}"
     return "No cause was found by what was measured"
 
 
@@ -133,22 +133,13 @@ def verification(verified: Verification) -> str:
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = f"{verified.pairs} fresh pair{'s' * (verified.pairs != 1)}"
     if verified.agrees_with_live is False:
-        return f"{_capital(pairs)} disagree with the sweep: {gain}"
+        return f"Live and fresh disagree: {pairs} give {gain}"
     borne_out = verified.ci95 is not None and verified.ci95[0] > 1
     return (
         f"{pairs} that did not choose it bear the gain out: {gain}"
         if borne_out
         else f"{pairs} do not settle it: {gain}"
     )
-
-
-def method(report: Report) -> str:
-    """What was run, in one line."""
-    if not report.blocks:
-        return f"No block was counted: {_ending(report)}"
-    measured = {block.trial for block in report.blocks}
-    treatments = f"{_number(len(measured))} treatment{'s' * (len(measured) != 1)}"
-    return f"{_capital(_number(len(report.blocks)))} blocks of {treatments}, each in launches of its own"
 
 
 def records(report: Report) -> str:
@@ -167,7 +158,8 @@ def _quoted(row: Row) -> str:
     return f"“{row.label}”"
 
 
-def _ending(report: Report) -> str:
+def ending(report: Report) -> str:
+    """How the script ended, where nothing was measured."""
     return f'the script\'s exit was "{report.target.exit}"'
 
 

@@ -6,9 +6,11 @@ import re
 
 from pindiag import figures
 from pindiag.model import Report, RunSpec
-from pindiag.report import _templates, names
+from pindiag.report import _templates, about, names
+from pindiag.report import rows as trials
+from pindiag.report.ceilings import ceilings
+from pindiag.report.sections.verdict import Mark, main_fix, marks, next_step, training
 from pindiag.report.text import clean, quantity
-from pindiag.report.view import Mark, command, configuration_rows, machine_words, main_fix, marks, next_step, rounds
 
 LONGEST = 30
 _MOST_ROWS = 6
@@ -32,7 +34,8 @@ def render_markdown(report: Report, spec: RunSpec) -> str:
         headline=_line(report.verdict.headline),
         lead=_line(report.verdict.lead),
         sure=". ".join(_mark(mark) for mark in marks(report, names.primary_finding(report))) + ".",
-        rates=_rates(report),
+        rates=_ceilings(report) or _rates(report),
+        possible=_line(report.verdict.possible),
         error=_last_line(report.target.error),
         diff=diff,
         more_hunks=more,
@@ -57,9 +60,23 @@ def _last_line(error: str | None) -> str:
     return _line(lines[-1]).replace("`", "'") if lines else ""
 
 
+def _ceilings(report: Report) -> list[tuple[str, str, bool]]:
+    """What the loop reaches without some of its stages, and training below it; empty where none was measured."""
+    found = ceilings(report, names.primary_finding(report))
+    if found is None:
+        return []
+    rows = [
+        (row.label, figures.significant(row.rate.median), row.stage == found.limit) for row in found.few if row.rate
+    ]
+    return rows + [
+        (label, figures.significant(rate.median), False)
+        for label, rate in training(trials.configurations(report, names.labels(report.trials)))
+    ]
+
+
 def _rates(report: Report) -> list[tuple[str, str, bool]]:
     """The fastest configurations, and in any case the recommended one and the script as written."""
-    rows = [row for row in configuration_rows(report, names.labels(report.trials)) if row.trial.samples_per_second]
+    rows = [row for row in trials.configurations(report, names.labels(report.trials)) if row.trial.samples_per_second]
     wanted = [row for row in rows if row.role != "other"]
     kept = wanted + [row for row in rows if row.role == "other"][: _MOST_ROWS - len(wanted)]
     return [
@@ -134,9 +151,9 @@ def _step(step: tuple[str, str, bool] | None) -> str:
 def _machine(report: Report, spec: RunSpec) -> str:
     values = report.environment
     parts = [
-        machine_words(report, spec),
+        about.machine(report, spec),
         *(f"{name} {values[key]}" for name, key in (("Python", "python"), ("torch", "torch")) if values.get(key)),
     ]
-    blocks, turns = len(report.blocks), rounds(report)
-    run = f"{blocks} block{'s' * (blocks != 1)} in {turns} round{'s' * (turns != 1)} of `{command(spec)}`"
+    blocks, turns = len(report.blocks), about.rounds(report)
+    run = f"{blocks} block{'s' * (blocks != 1)} in {turns} round{'s' * (turns != 1)} of `{about.command(spec)}`"
     return f"{', '.join(parts)}. pindiag {spec.pindiag_version}, schema {report.schema_version}; {run}."

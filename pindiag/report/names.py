@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pindiag.model import Configuration, Finding, Report, Trial
+from pindiag.model import Configuration, Finding, Fix, Report, Trial, Tweak
 
 STAGES = ("wait", "transfer", "synchronise", "optimizer", "script")
 STAGE_WORDS = {
@@ -33,6 +33,10 @@ STATUS_MARKS = {
     "not_applicable": "na",
     "error": "none",
 }
+TWEAK_WORDS: Mapping[Tweak, str] = {
+    "intraop_threads": "as written, the main thread with all its threads",
+    "lazy_sync": "as written, without waiting for the device in each step",
+}
 _UNITS = frozenset(("ms", "bytes", "s"))
 _ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}
 
@@ -58,11 +62,25 @@ def configuration(one: Configuration, *, with_batch: bool = False) -> str:
     return ", ".join(parts)
 
 
+def alone(report: Report) -> str:
+    """The step without loader and copies: it is the GPU that works then, where there is one."""
+    no_gpu = any(fact.name == "accelerator_present" and fact.value is False for fact in report.facts)
+    return "Step alone" if no_gpu else "GPU alone"
+
+
 def trial(one: Trial, *, with_batch: bool = False) -> str:
     """A trial in words: its configuration, its ablation or its tweak."""
-    loader = configuration(one.configuration, with_batch=with_batch)
-    special = one.ablation or one.tweak
-    return loader if special is None else f"{special.replace('_', ' ')}: {loader}"
+    own = one.configuration
+    if one.tweak is not None:
+        return TWEAK_WORDS[one.tweak]
+    if one.ablation is None:
+        return configuration(own, with_batch=with_batch)
+    if one.ablation == "compute_only":
+        return "step alone, replaying batches that are already there"
+    if one.ablation == "loader_only":
+        return f"loader alone, {workers(own.num_workers)}, {'pin' if own.pin_memory else 'pin off'}"
+    asked = "" if own.non_blocking is None else ", non_blocking" if own.non_blocking else ", blocking"
+    return f"copy and step, replaying {'pinned' if own.pin_memory else 'pageable'} batches{asked}"
 
 
 def labels(trials: Sequence[Trial]) -> dict[str, str]:
@@ -90,6 +108,11 @@ def primary_finding(report: Report) -> Finding | None:
     """The finding that the verdict speaks of."""
     wanted = report.verdict.primary_cause
     return next((one for one in report.findings if one.cause == wanted), None)
+
+
+def tweak_of(fix: Fix) -> Tweak | None:
+    """The tweak that a fix writes into the script; None where it changes arguments."""
+    return next((tweak for tweak in TWEAK_WORDS if tweak in fix.changes), None)
 
 
 def listing(words: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from pindiag.report import names
 from pindiag.report.charts._svg import Row
 from pindiag.report.charts.frontier import memory_bytes
 from pindiag.report.charts.stages import Steps
+from pindiag.report.rows import isolation_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +115,17 @@ _RATIO, _INTERVAL = "× as written", "95 % interval"
 _AGAINST_ITSELF = Cell("–")
 
 
-def trials(rows: Sequence[Row], steps: Mapping[str, Steps], wanted: Mapping[str, _Column]) -> Table | None:
-    """A table of trials with those of the wanted columns in which anything was measured; None where nothing was."""
+def trials(
+    rows: Sequence[Row], steps: Mapping[str, Steps], wanted: Mapping[str, _Column], *, with_isolation: bool = False
+) -> Table | None:
+    """A table of trials with those of the wanted columns in which anything was measured; None where nothing was.
+
+    Args:
+        rows: one a trial.
+        steps: their stages, by the trial's id.
+        wanted: the columns, in their order.
+        with_isolation: say last whether each was measured live or fresh.
+    """
     frame = pd.DataFrame(
         [[get(row, steps.get(row.trial.id)) for get, _ in wanted.values()] for row in rows],
         columns=list(wanted),
@@ -129,7 +139,8 @@ def trials(rows: Sequence[Row], steps: Mapping[str, Steps], wanted: Mapping[str,
             _cell(row, column, wanted[column][1], value) for column, value in zip(frame.columns, values, strict=True)
         ]
         lines.append(Line(row=row, cells=cells, failed=_failure(row.trial)))
-    return _with_intervals(Table(columns=list(frame.columns), lines=lines))
+    table = _with_intervals(Table(columns=list(frame.columns), lines=lines))
+    return _with_isolation(table) if with_isolation else table
 
 
 def _cell(row: Row, column: str, text: Callable[[float], str], value: float) -> Cell:
@@ -159,6 +170,11 @@ def _with_intervals(table: Table) -> Table:
     return Table(columns=[*table.columns[:at], _INTERVAL, *table.columns[at:]], lines=lines)
 
 
+def _with_isolation(table: Table) -> Table:
+    lines = [dataclasses.replace(line, cells=[*line.cells, Cell(line.row.trial.isolation)]) for line in table.lines]
+    return Table(columns=[*table.columns, "measured"], lines=lines)
+
+
 def _interval(row: Row) -> Cell:
     if row.role == "baseline":
         return _AGAINST_ITSELF
@@ -182,6 +198,7 @@ class BlockLine:
     """A block as the records show it."""
 
     block: BlockFigures
+    isolation: str | None
     rate: str | None
     started: str | None
 
@@ -199,11 +216,12 @@ class RecordGroup:
 def records(report: Report, drawing: Drawing, labels: Mapping[str, str]) -> list[RecordGroup]:
     """Every block, by trial, in the order in which they ran."""
     starts = {band.block: band.start_s for band in drawing.series.bands} if drawing.series else {}
+    isolation = isolation_of(report)
     by_trial: dict[str, list[BlockLine]] = {trial.id: [] for trial in report.trials}
     for block in sorted(report.blocks, key=lambda one: one.id):
         rate = figures.significant(block.samples / block.seconds) if block.seconds > 0 else None
         started = f"{starts[block.id]:.1f}" if block.id in starts else None
-        by_trial.setdefault(block.trial, []).append(BlockLine(block, rate, started))
+        by_trial.setdefault(block.trial, []).append(BlockLine(block, isolation.get(block.id), rate, started))
     reasons = {trial.id: _failure(trial) or "" for trial in report.trials}
     return [
         RecordGroup(id=trial, label=labels.get(trial, ""), note=reasons.get(trial, ""), blocks=blocks)

@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import matplotlib
 from markupsafe import Markup, escape
@@ -54,6 +54,23 @@ _IDS = re.compile(r'(\bid="|href="#|url\(#)')
 _FONT = re.compile(r"(?:(?P<weight>bold|[1-9]00) )?(?P<size>[\d.]+)px\b")
 WIDE_WIDTH, NARROW_WIDTH = 1060, 340
 AXIS_HEIGHT = 26
+GAP = 0.5
+
+
+class Labelled(Protocol):
+    """What stands in a row of a chart."""
+
+    @property
+    def label(self) -> str:
+        """Its words."""
+
+    @property
+    def colour(self) -> str:
+        """Of its words and marks."""
+
+    @property
+    def weight(self) -> str:
+        """Of its words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +82,8 @@ class Row:
     role: Literal["chosen", "baseline", "other"]
     ratios: tuple[float, ...] = ()
     """Throughput over the baseline's, round by round."""
+    at_most: float | None = None
+    """What it could have brought over the baseline, where it was not run."""
 
     @property
     def colour(self) -> str:
@@ -109,22 +128,32 @@ def canvas(width: float, height: float) -> Figure:
 
 
 def rows_axes(
-    rows: Sequence[Row], *, width: float, row: float, left: float, right: float
+    rows: Sequence[Labelled], *, width: float, row: float, left: float, right: float, gap_before: int | None = None
 ) -> tuple[Figure, Axes, list[float]]:
     """Axes with a row for each trial: its label beside it where `left` leaves room, above it otherwise (phones).
+
+    Args:
+        rows: from the top.
+        width: of the drawing, as `row` (the height of one), `left` and `right` (margins) in CSS pixels.
+        row: see `width`.
+        left: see `width`.
+        right: see `width`.
+        gap_before: the row that half a row's distance sets apart from those above it.
 
     Returns:
         The figure, its axes, and where each row's mark stands on its y axis.
     """
-    height = len(rows) * row + AXIS_HEIGHT
+    apart = len(rows) if gap_before is None else gap_before
+    middles = [-index - (GAP if index >= apart else 0.0) for index in range(len(rows))]
+    height = (1 - middles[-1]) * row + AXIS_HEIGHT
     figure = canvas(width, height)
     ax = figure.add_axes((left / width, AXIS_HEIGHT / height, 1 - (left + right) / width, 1 - AXIS_HEIGHT / height))
-    ax.set(ylim=(0.5 - len(rows), 0.5), yticks=[])
+    ax.set(ylim=(middles[-1] - 0.5, 0.5), yticks=[])
     at, align = ((-10.0, 0.0), "right") if left else ((0.0, 0.26 * row), "left")
-    for index, one in enumerate(rows):
+    for middle, one in zip(middles, rows, strict=True):
         ax.annotate(
             one.label,
-            (0, -index),
+            (0, middle),
             xycoords=("axes fraction", "data"),
             xytext=at,
             textcoords="offset pixels",
@@ -134,12 +163,12 @@ def rows_axes(
             color=one.colour,
             weight=one.weight,
         )
-    return figure, ax, [-float(index) if left else -index - 0.18 for index in range(len(rows))]
+    return figure, ax, [middle if left else middle - 0.18 for middle in middles]
 
 
-def label_width(rows: Sequence[Row]) -> float:
+def label_width(rows: Sequence[Labelled]) -> float:
     """Room for the longest label beside its row, bold and in a wide font."""
-    return 18 + max(len(row.label) * (7.7 if row.role == "chosen" else 7.0) for row in rows)
+    return 18 + max(len(row.label) * (7.7 if row.weight == "bold" else 7.0) for row in rows)
 
 
 def finish_x(ax: Axes, limits: tuple[float, float], ticks: Sequence[float], texts: Sequence[str]) -> None:

@@ -36,7 +36,8 @@ def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
     )
     figure, ax, ys = _svg.rows_axes(rows, width=width, row=height, left=left, right=right)
     ax.set_xscale("log")
-    limits = _limits([row.trial.versus_baseline for row in rows if row.trial.versus_baseline], floor)
+    bounds = [Ratio(ratio=row.at_most, ci95=None, rounds=0) for row in rows if row.at_most is not None]
+    limits = _limits([row.trial.versus_baseline for row in rows if row.trial.versus_baseline] + bounds, floor)
     ax.set_xlim(limits)
     if floor is not None:
         ax.axvspan(1 / floor, floor, color=LINE, zorder=0, linewidth=0)
@@ -52,6 +53,8 @@ def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
 
 def _mark(ax: Axes, row: Row, y: float) -> None:
     measured = row.trial.versus_baseline
+    if row.at_most is not None:
+        ax.plot([row.at_most], [y], "o", color=BG, markersize=7, markeredgecolor=row.colour, markeredgewidth=1.5)
     if row.trial.status != "measured" or measured is None:
         return
     if row.role != "baseline":
@@ -64,17 +67,16 @@ def _mark(ax: Axes, row: Row, y: float) -> None:
 
 
 def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool) -> None:
-    measured, status = row.trial.versus_baseline, row.trial.status
-    if status != "measured" or measured is None:
-        reason = f": {row.trial.reason}" if row.trial.reason else ""
-        text = f"{'not run' if status in ('skipped', 'predicted') else status}{reason}"
+    measured = row.trial.versus_baseline
+    if row.trial.status != "measured" or measured is None:
+        text = _in_place_of_a_dot(row)
         length = 44 if narrow else _REASON_LENGTH
         text = str(clean(text if len(text) <= length else text[: length - 1] + "…"))
         ax.annotate(
             text,
-            (0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(0 if narrow else 12, 0),
+            (0 if row.at_most is None else row.at_most, y),
+            xycoords="data" if row.at_most is not None else ("axes fraction", "data"),
+            xytext=(0 if narrow and row.at_most is None else 12, 0),
             textcoords="offset pixels",
             va="center_baseline",
             color=MUTED,
@@ -94,6 +96,14 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
         color=row.colour,
         weight=row.weight,
     )
+
+
+def _in_place_of_a_dot(row: Row) -> str:
+    status = row.trial.status
+    if row.at_most is not None:
+        return f"not run: at most {figures.ratio(row.at_most)}"
+    reason = f": {row.trial.reason}" if row.trial.reason else ""
+    return f"{'not run' if status in ('skipped', 'predicted') else status}{reason}"
 
 
 def _limits(ratios: Sequence[Ratio], floor: float | None) -> tuple[float, float]:

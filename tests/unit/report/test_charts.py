@@ -9,7 +9,7 @@ from pindiag import model as m
 from pindiag.report import names
 from pindiag.report.charts import _svg, frontier, machine, reached, stages, sweep, timeline
 from pindiag.report.charts._svg import Row
-from pindiag.report.view import configuration_rows
+from pindiag.report.rows import configurations as configuration_rows
 
 from . import example
 

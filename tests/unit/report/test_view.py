@@ -4,7 +4,9 @@ import pytest
 from pindiag import model as m
 from pindiag.report import conclusions, names
 from pindiag.report.charts.stages import Steps
-from pindiag.report.view import configuration_rows, main_fix, marks, next_step, view
+from pindiag.report.rows import configurations as configuration_rows
+from pindiag.report.sections.verdict import main_fix, marks, next_step
+from pindiag.report.view import view
 
 from . import example
 
@@ -228,7 +230,7 @@ def test_asking_for_too_few_rounds_is_answered_with_rounds():
 
 def test_after_all_rounds_a_suspicion_names_its_experiment():
     report = example.suspected()
-    blocks = [msgspec.structs.replace(block, round=block.round + 2) for block in report.blocks]
+    blocks = report.blocks + [msgspec.structs.replace(block, round=block.round + 4) for block in report.blocks]
     step = next_step(msgspec.structs.replace(report, blocks=blocks), example.SPEC)
     assert step == ("Would settle it:", "drain the loader with and without pin thread", False)
 

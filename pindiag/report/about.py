@@ -1,0 +1,72 @@
+"""The run in words: its target, its machine, its commands, how far it came."""
+
+from __future__ import annotations
+
+import os
+
+from pindiag.model import Report, RunSpec, Trial
+
+ASKED_ROUNDS = 6
+"""Rounds below which a gain is provisional."""
+
+
+def target_name(spec: RunSpec) -> str:
+    """The script's file name, or the module's name."""
+    return spec.target if spec.module else os.path.basename(spec.target)
+
+
+def command(spec: RunSpec, *options: str) -> str:
+    """A command that continues this run; the script's own arguments are not repeated, they may hold secrets."""
+    target = ["-m", target_name(spec)] if spec.module else [target_name(spec)]
+    return " ".join(["pindiag run", *target, *options])
+
+
+def machine(report: Report, spec: RunSpec) -> str:
+    """GPU and CPU cores in words."""
+    cores = f"{spec.usable_cpus} CPU core{'s' * (spec.usable_cpus != 1)}"
+    gpu = gpu_name(report) or {True: "a GPU", False: "no GPU", None: ""}[has_gpu(report)]
+    return f"{gpu}, {cores}" if gpu else cores
+
+
+def has_gpu(report: Report) -> bool | None:
+    """Whether torch has an accelerator here; None where it was not seen."""
+    known = next((fact.value for fact in report.facts if fact.name == "accelerator_present"), None)
+    return bool(known) if known is not None else (True if gpu_name(report) else None)
+
+
+def gpu_name(report: Report) -> str | None:
+    """The GPU's name."""
+    name = report.environment.get("gpu")
+    return name if isinstance(name, str) else None
+
+
+def rounds(report: Report) -> int:
+    """How many rounds configurations were compared in; those of `compute_only` at a launch's end are not among them."""
+    others = {one.id for one in report.trials if one.kind == "configuration" and one.id != report.baseline}
+    turns: dict[str, set[int]] = {}
+    for block in report.blocks:
+        if block.purpose != "verify":
+            turns.setdefault(block.trial, set()).add(block.round)
+    compared = [seen for trial, seen in turns.items() if trial in others]
+    return max((len(seen) for seen in compared or turns.values()), default=0)
+
+
+def no_difference(report: Report) -> bool:
+    """Whether it is shown that no configuration is faster."""
+    return any(one.cause == "no_difference" and one.status == "confirmed" for one in report.findings)
+
+
+def trial(report: Report, wanted: str | None) -> Trial | None:
+    """A trial by its id."""
+    return next((one for one in report.trials if one.id == wanted), None)
+
+
+def reason(report: Report, *keys: str) -> str:
+    """Why the first of these keys of report.json that has a reason is null; "" where none has."""
+    reasons = {gap.key: gap.reason for gap in report.not_measured}
+    return next((reasons[key] for key in keys if key in reasons), "")
+
+
+def plural(count: int, word: str) -> str:
+    """A count with its word: 1 block, 3 blocks."""
+    return f"{count} {word}{'es' if word.endswith('h') else 's'}" if count != 1 else f"1 {word}"

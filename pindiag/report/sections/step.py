@@ -1,0 +1,28 @@
+"""Where a step goes: stages of the main thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pindiag.report import conclusions, names
+from pindiag.report.charts import stages
+from pindiag.report.charts._svg import ACCENT, BAR, BG, MUTED, SOFT, Chart
+from pindiag.report.charts.stages import Steps
+
+_SWATCHES = {ACCENT: "k1", BAR: "k2", SOFT: "k3", MUTED: "k4", BG: "k5"}
+
+
+def chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
+    """A stacked bar each; None for a single one, which a table shows better."""
+    if len(steps) < 2:
+        return None
+    title = conclusions.stages(steps)
+    merged = " What was not measured apart is in the rest of the step." if any("rest" in s.parts for s in steps) else ""
+    return Chart(stages.chart(steps, spoken, title), title, f"Main thread, mean of the counted steps, ms.{merged}")
+
+
+def faces(steps: Sequence[Steps], spoken: str) -> dict[str, str]:
+    """Words of each stage shown, and the class of its swatch."""
+    present = {part for one in steps for part in one.parts}
+    classes = {part: _SWATCHES[face] for part, (face, _) in stages.faces(spoken).items()}
+    return {names.STAGE_WORDS[part]: classes[part] for part in (*names.STAGES, "rest") if part in present}

@@ -1,0 +1,274 @@
+"""The first screen: how sure, the patch, what to do next, and the chart that carries the verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Sequence
+
+from pindiag import figures
+from pindiag.model import Effect, Estimate, Finding, Fix, Report, RunSpec
+from pindiag.report import about, conclusions, names
+from pindiag.report.about import ASKED_ROUNDS
+from pindiag.report.ceilings import Ceilings
+from pindiag.report.charts import ceilings as ceilings_chart
+from pindiag.report.charts import reached, stages
+from pindiag.report.charts._svg import Chart, Row
+from pindiag.report.charts.bars import Bar
+from pindiag.report.charts.stages import Steps
+from pindiag.report.rows import median_rate
+
+FIRST_SCREEN_ROWS = 12
+SHORT_PATCH_LINES = 16
+_HUNK = re.compile(r"^@@ ", re.MULTILINE)
+_CHANGED = ("num_workers", "pin_memory", "non_blocking", "persistent_workers")
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """One of the marks: how sure."""
+
+    level: str
+    word: str
+    more: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Patch:
+    """A change as the reader applies it."""
+
+    heading: str
+    first: list[tuple[str, str]]
+    """Class and text of each line of the first hunk."""
+    rest: list[tuple[str, str]]
+    is_diff: bool = True
+
+
+# --------------------------------------------------------------------------------------------------- what to change
+
+
+def main_fix(report: Report) -> Fix | None:
+    """The change that the first screen shows: the primary finding's, else that of the recommendation."""
+    beyond = _beyond_arguments(report)
+    if beyond is not None:
+        return beyond
+    recommended = report.recommendation
+    if recommended is None or recommended.trial == report.baseline:
+        return None
+    finding = names.primary_finding(report)
+    ordered = [one for one in report.findings if one is not finding and one.status in ("confirmed", "suspected")]
+    fixes = [fix for one in ([finding] if finding else []) + ordered for fix in one.fixes]
+    wanted = [fix for fix in fixes if _leads_to(fix, report)]
+    return next(iter(wanted or [fix for fix in fixes if fix.effect is not None]), None)
+
+
+def _beyond_arguments(report: Report) -> Fix | None:
+    """The line of code that removes the primary cause, where no argument of the loader does."""
+    finding = names.primary_finding(report)
+    if finding is None or finding.status != "confirmed":
+        return None
+    return next((fix for fix in finding.fixes if fix.effect and names.tweak_of(fix)), None)
+
+
+def _leads_to(fix: Fix, report: Report) -> bool:
+    """Whether the change makes the recommended configuration out of the baseline."""
+    baseline = about.trial(report, report.baseline)
+    if baseline is None or report.recommendation is None:
+        return False
+    wanted = report.recommendation.configuration
+    changed = [name for name in _CHANGED if getattr(wanted, name) != getattr(baseline.configuration, name)]
+    return all(fix.changes.get(name) == getattr(wanted, name) for name in changed)
+
+
+def patch(fix: Fix | None) -> Patch | None:
+    """The change as a diff, or in words where no diff can hold it."""
+    if fix is None or not (fix.patch or fix.snippet):
+        return None
+    if not fix.patch:
+        place = f" at {fix.location}" if fix.location else ""
+        return Patch(f"Change by hand{place}", _patch_lines(fix.snippet or "", diff=False), [], is_diff=False)
+    files = re.findall(r"^\+\+\+ (?:b/)?(\S+)", fix.patch, re.MULTILINE)
+    heading = f"Patch for {names.listing(files)}" if files else "Patch"
+    hunks = [match.start() for match in _HUNK.finditer(fix.patch)]
+    long = fix.patch.count("\n") > SHORT_PATCH_LINES and len(hunks) > 1
+    cut = hunks[1] if long else len(fix.patch)
+    return Patch(heading, _patch_lines(fix.patch[:cut]), _patch_lines(fix.patch[cut:]))
+
+
+def _patch_lines(text: str, *, diff: bool = True) -> list[tuple[str, str]]:
+    return [(_patch_class(line) if diff else "", line) for line in text.splitlines()]
+
+
+def _patch_class(line: str) -> str:
+    if line.startswith(("---", "+++")):
+        return ""
+    return {"+": "add", "-": "del", "@": "at"}.get(line[:1], "")
+
+
+def why_nothing(report: Report, rows: Sequence[Row]) -> str:
+    """Why no change is recommended."""
+    if not rows:
+        return "nothing was measured"
+    if about.no_difference(report):
+        return "the settings as written are as good as any that was tried"
+    if len(rows) == 1:
+        return "only the script as written was measured"
+    return "the run was interrupted" if report.target.status == "interrupted" else "no gain was shown"
+
+
+def next_step(report: Report, spec: RunSpec) -> tuple[str, str, bool] | None:
+    """What to do next: words, the command or experiment, and whether it is a command."""
+    if report.target.status == "failed":
+        return None
+    if not spec.sweep:
+        return "To try other settings:", about.command(spec, "--sweep"), True
+    if report.target.status == "interrupted":
+        return "To measure it to the end:", about.command(spec, "--sweep"), True
+    if about.no_difference(report):
+        return None
+    if report.blocks and about.rounds(report) < ASKED_ROUNDS and report.verification is None:
+        return "To settle it:", about.command(spec, "--sweep", _more(report, spec)), True
+    finding = names.primary_finding(report)
+    if finding is not None and finding.status == "suspected" and finding.experiment:
+        return "Would settle it:", finding.experiment, finding.experiment.startswith("pindiag ")
+    return None
+
+
+def _more(report: Report, spec: RunSpec) -> str:
+    """The option that brings the rounds that pindiag asks for."""
+    if spec.rounds < ASKED_ROUNDS:
+        return f"--rounds {ASKED_ROUNDS}"
+    factor = -(-ASKED_ROUNDS // max(about.rounds(report), 1))
+    return f"--budget {math.ceil(spec.budget_s * factor / 60)}m"
+
+
+# --------------------------------------------------------------------------------------------------- how sure
+
+
+def marks(report: Report, finding: Finding | None) -> list[Mark]:
+    """How sure: the cause, the gain, its verification, and whether live and fresh disagree."""
+    found = [_cause_mark(finding), _gain_mark(report), _verification_mark(report), _disagreement_mark(report)]
+    return [mark for mark in found if mark]
+
+
+def _cause_mark(finding: Finding | None) -> Mark:
+    if finding is None:
+        return Mark("none", "No cause shown")
+    if finding.cause == "script_error":
+        return Mark("full", "Failure confirmed", "by the script's own exception")
+    if finding.cause == "no_difference":
+        return Mark("full", "No difference", "shown by the intervals of all configurations")
+    words = {
+        "confirmed": Mark("full", "Cause confirmed", "by an experiment" if finding.evidence else "by its fact"),
+        "suspected": Mark("half", "Cause suspected:", "no experiment shows it yet"),
+        "not_settled": Mark("none", "Cause not settled", "the experiment's interval is too wide"),
+    }
+    return words.get(finding.status, Mark("none", "No cause shown"))
+
+
+def _gain_mark(report: Report) -> Mark:
+    beyond = _beyond_arguments(report)
+    if beyond is not None and beyond.effect is not None:
+        return _tweak_mark(report, beyond, beyond.effect)
+    recommended = report.recommendation
+    if recommended is None:
+        return Mark("na", "No gain claimed")
+    if recommended.trial == report.baseline:
+        settled = about.no_difference(report)
+        return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
+    if recommended.firmness == "verified":
+        return Mark("full", "Gain verified", "by pairs that did not choose it")
+    count = recommended.versus_baseline.rounds if recommended.versus_baseline else about.rounds(report)
+    said = about.plural(count, "round")
+    if recommended.firmness == "measured":
+        return Mark("half", "Gain measured", f"in {said} that did not choose it")
+    if count < ASKED_ROUNDS:
+        return Mark("half", "Provisional:", f"{said}; pindiag asks for {ASKED_ROUNDS}")
+    return Mark("half", "Provisional:", f"the same {said} chose it")
+
+
+def _tweak_mark(report: Report, fix: Fix, effect: Effect) -> Mark:
+    tried = next((one for one in report.trials if one.tweak is not None and one.tweak == names.tweak_of(fix)), None)
+    count = tried.versus_baseline.rounds if tried is not None and tried.versus_baseline else about.rounds(report)
+    said = f"{about.plural(count, 'round')} beside the script as written"
+    if effect.kind == "provisional":
+        return Mark("half", "Provisional:", f"{said}; pindiag asks for {ASKED_ROUNDS}")
+    return Mark("full" if effect.kind == "verified" else "half", f"Gain {effect.kind}", f"in {said}")
+
+
+def _verification_mark(report: Report) -> Mark:
+    verified = report.verification
+    if verified is None:
+        nothing = report.recommendation is None or report.recommendation.trial == report.baseline
+        return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
+    gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
+    pairs = about.plural(verified.pairs, "fresh pair")
+    if verified.ci95 is not None and verified.ci95[0] > 1:
+        return Mark("full", "Verified", f"in {pairs}: {gain}")
+    return Mark("none", "Not borne out", f"by {pairs}: {gain}")
+
+
+def _disagreement_mark(report: Report) -> Mark | None:
+    verified = report.verification
+    if verified is None or verified.agrees_with_live is not False:
+        return None
+    fresh = figures.ratio_with_interval(verified.ratio, verified.ci95)
+    live = ""
+    if verified.live_ratio is not None:
+        live = f"{figures.ratio_with_interval(verified.live_ratio, verified.live_ci95)} live, "
+    return Mark("half", "Live and fresh disagree:", f"{live}{fresh} fresh; fresh decides")
+
+
+# --------------------------------------------------------------------------------------------------- the chart
+
+
+def first_chart(measured: Sequence[Row], steps: Sequence[Steps], spoken: str, found: Ceilings | None) -> Chart | None:
+    """Ceilings where they were measured; else what each configuration reached, or what the one step consists of."""
+    if found is not None:
+        return _ceilings(found, measured)
+    if len(measured) > 1:
+        return _reached(measured)
+    if steps:
+        title = conclusions.stages(steps)
+        return Chart(stages.breakdown(steps[0], spoken, title), title, "Main thread, mean of the counted steps, ms.")
+    return None
+
+
+def _ceilings(found: Ceilings, measured: Sequence[Row]) -> Chart:
+    bars = {
+        id(row): Bar(row.label, row.rate, "accent" if row.stage == found.limit else "grey", row.reason)
+        for row in found.rows
+    }
+    trained = [Bar(label, rate, "ink") for label, rate in training(measured)]
+    few = [bars[id(row)] for row in found.few]
+    rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]
+    caption = f"What the loop reaches when stages are taken away. Median of the blocks{_line(rates)}."
+    return Chart(ceilings_chart.chart(list(bars.values()), trained, few, found.title), found.title, caption)
+
+
+def training(rows: Sequence[Row]) -> list[tuple[str, Estimate]]:
+    """What training itself reaches, as written and as recommended."""
+    words = {"baseline": "Training as written", "chosen": "Training, recommended"}
+    return [
+        (label, row.trial.samples_per_second)
+        for role, label in words.items()
+        for row in rows
+        if row.role == role and row.trial.samples_per_second
+    ]
+
+
+def _reached(measured: Sequence[Row]) -> Chart:
+    measured = sorted(measured, key=lambda row: -median_rate(row.trial))
+    shown = list(measured[:FIRST_SCREEN_ROWS])
+    kept = [row for row in measured[FIRST_SCREEN_ROWS:] if row.role != "other"]
+    shown = shown[: FIRST_SCREEN_ROWS - len(kept)] + kept
+    left_out = len(measured) - len(shown)
+    more = f" {left_out} slower ones stand in the table." if left_out else ""
+    title = conclusions.reached(measured)
+    rates = [row.trial.samples_per_second for row in shown if row.trial.samples_per_second]
+    return Chart(reached.chart(shown, title), title, f"Training, samples/s: median of its blocks{_line(rates)}.{more}")
+
+
+def _line(rates: Sequence[Estimate]) -> str:
+    return "; line: 95 % interval" if any(rate.ci95 for rate in rates) else ""

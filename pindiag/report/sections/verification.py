@@ -1,0 +1,100 @@
+"""Verification: the script as written and the recommendation, live and fresh side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pindiag.model import BlockFigures, Isolation, Ratio, Report, Verification
+from pindiag.report import about
+from pindiag.report.rows import counts, isolation_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One way of running both: in one process, or in fresh ones."""
+
+    words: str
+    baseline: float | None
+    """Median samples/s, as `recommended`."""
+    recommended: float | None
+    ratio: Ratio
+
+
+@dataclasses.dataclass(frozen=True)
+class Verified:
+    """The section's content."""
+
+    sides: list[Side]
+    pairs: list[tuple[float, float]]
+    """Samples/s of the baseline and of the recommendation."""
+    agreement: str
+
+
+def verified(report: Report) -> Verified | None:
+    """What the pairs say; None where none ran."""
+    made = report.verification
+    if made is None:
+        return None
+    chosen = report.recommendation.trial if report.recommendation else None
+    sides = [*_chosen_by(report, made, chosen), _fresh(made)]
+    pairs = list(zip(made.baseline_samples_per_second, made.recommended_samples_per_second, strict=False))
+    return Verified(sides, pairs, _agreement(made))
+
+
+def _chosen_by(report: Report, made: Verification, chosen: str | None) -> list[Side]:
+    """What the rounds that chose it gave: the live ones, where there were any."""
+    if made.live_ratio is not None:
+        ratio = Ratio(ratio=made.live_ratio, ci95=made.live_ci95, rounds=_rounds(report, chosen, "live"))
+        return [_side("live, in one process", report, chosen, "live", ratio)]
+    trial = about.trial(report, chosen)
+    if trial is None or trial.versus_baseline is None:
+        return []
+    return [_side("fresh, the rounds that chose it", report, chosen, "fresh", trial.versus_baseline)]
+
+
+def _side(words: str, report: Report, chosen: str | None, isolation: Isolation, ratio: Ratio) -> Side:
+    return Side(words, _rate(report, report.baseline, isolation), _rate(report, chosen, isolation), ratio)
+
+
+def _fresh(made: Verification) -> Side:
+    return Side(
+        "fresh pairs",
+        _median(made.baseline_samples_per_second),
+        _median(made.recommended_samples_per_second),
+        Ratio(ratio=made.ratio, ci95=made.ci95, rounds=made.pairs),
+    )
+
+
+def _blocks(report: Report, trial: str | None, isolation: Isolation) -> list[BlockFigures]:
+    how = isolation_of(report)
+    return [
+        block
+        for block in report.blocks
+        if block.trial == trial and block.purpose != "verify" and counts(block) and how.get(block.id) == isolation
+    ]
+
+
+def _rate(report: Report, trial: str | None, isolation: Isolation) -> float | None:
+    return _median([block.samples / block.seconds for block in _blocks(report, trial, isolation)])
+
+
+def _rounds(report: Report, trial: str | None, isolation: Isolation) -> int:
+    return len({block.round for block in _blocks(report, trial, isolation)})
+
+
+def _median(values: Sequence[float]) -> float | None:
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if not ordered:
+        return None
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _agreement(made: Verification) -> str:
+    if made.agrees_with_live is None:
+        missing = "there was no live ratio" if made.live_ratio is None else "the pairs give no interval"
+        return f"Whether live and fresh agree was not measured: {missing}."
+    if made.agrees_with_live:
+        return "Live and fresh agree: the live ratio lies within the interval of the fresh one."
+    return "Live and fresh disagree: the live ratio lies outside the interval of the fresh one. The fresh one decides."
