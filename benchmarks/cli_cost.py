@@ -8,8 +8,6 @@ python_ms is a bare interpreter's start. The report is that of a synthetic run o
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -17,19 +15,20 @@ import tempfile
 import time
 from pathlib import Path
 
+import command
 from synthetic_run import write_run
 
 BARE = (sys.executable, "-c", "pass")
 PINDIAG = (sys.executable, "-m", "pindiag")
 
 
-def wall_s(command: tuple[str, ...], folder: Path) -> float:
+def wall_s(words: tuple[str, ...], folder: Path) -> float:
     """Seconds that a command takes; its output is shown only if it fails."""
     start = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise SystemExit(f"{' '.join(words)} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
     return seconds
 
 
@@ -50,17 +49,10 @@ def measure(folder: Path, *, starts: int, reports: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", default="-", metavar="PATH|-", help="where the figures go; - is standard output")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    args = parser.parse_args()
+    args = command.parser(__doc__, quick="fewer repetitions").parse_args()
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(Path(folder), starts=5 if args.quick else 15, reports=2 if args.quick else 5)
-    text = json.dumps(figures) + "\n"
-    if args.json == "-":
-        sys.stdout.write(text)
-    else:
-        Path(args.json).write_text(text)
+    command.write(figures, args.json)
 
 
 if __name__ == "__main__":

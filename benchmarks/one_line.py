@@ -9,37 +9,16 @@ ratios of pairs).
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from pindiag import __version__
-from pindiag.journal import usable
-from pindiag.launch.cpus import usable_cpus
-from pindiag.launch.session import Session
-from pindiag.model import AnyRecord, Block, BlockOrder, LaunchOrder, NextBlocks, RunSpec
+import command
+from fresh_launches import as_written, launch_all, spec_of
+
 from pindiag.stats import geometric_mean
 from pindiag.store import RunDirectory
-
-
-class Once:
-    """Asks for one fresh launch of the script as written, with one block."""
-
-    def __init__(self, seconds: float) -> None:
-        self._block = BlockOrder(block=1, round=1, trial="baseline", seconds=seconds)
-
-    def next_launch(self, records: Sequence[AnyRecord]) -> LaunchOrder | None:
-        """The launch, once."""
-        ran = any(record.launch == 1 for record in records)
-        return None if ran else LaunchOrder(purpose="discover", treatment=None, blocks=[self._block])
-
-    def next_blocks(self, _: Sequence[AnyRecord]) -> NextBlocks:
-        """Nothing: the launch is fresh."""
-        return NextBlocks()
 
 
 def samples_per_second(script: Path, arguments: Sequence[str], seconds: float, run: Path) -> float:
@@ -48,34 +27,10 @@ def samples_per_second(script: Path, arguments: Sequence[str], seconds: float, r
     Raises:
         SystemExit: it gave no block that counts.
     """
-    spec = RunSpec(
-        target=str(script),
-        module=False,
-        args=list(arguments),
-        cwd=os.getcwd(),
-        python=sys.executable,
-        started_utc="",
-        command=sys.argv,
-        sweep=False,
-        grid=None,
-        budget_s=60.0,
-        rounds=1,
-        steps=None,
-        seed=0,
-        device=None,
-        loader=None,
-        wait_s=600.0,
-        fresh=True,
-        usable_cpus=usable_cpus()[0],
-        pindiag_version=__version__,
-    )
-    directory = RunDirectory.create(run)
-    directory.write_spec(spec)
-    session = Session(spec, directory, on_record=lambda _: None)
-    session.run(Once(seconds))
-    blocks = [record for record in session.records if isinstance(record, Block) and usable(record)]
+    journal = launch_all(spec_of(script, arguments), [as_written(seconds)], run)
+    blocks = journal.blocks("discover")
     if not blocks:
-        raise SystemExit(f"{script} gave no block that counts; its output is in {directory.target_log}")
+        raise SystemExit(f"{script} gave no block that counts; its output is in {RunDirectory(run).target_log}")
     return blocks[0].samples / blocks[0].seconds
 
 
@@ -95,14 +50,12 @@ def with_line(script: Path, before: str, line: str) -> str:
 
 def main() -> int:
     """Measure the pairs named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = command.parser(__doc__, quick="three pairs of one second")
     parser.add_argument("script", type=Path)
     parser.add_argument("--before", required=True, help="the line goes before the first one that begins so")
     parser.add_argument("--insert", required=True, help="the line")
     parser.add_argument("--pairs", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=1.5, help="counted seconds a process")
-    parser.add_argument("--quick", action="store_true", help="three pairs of one second")
-    parser.add_argument("--json", metavar="PATH|-", help="where the figures go as JSON; - is standard output")
     parser.add_argument("arguments", nargs="*", help="arguments of the script, after --")
     asked = parser.parse_args()
     pairs, seconds = (3, 1.0) if asked.quick else (asked.pairs, asked.seconds)
@@ -119,11 +72,7 @@ def main() -> int:
                 print(f"{name}: {found[name][-1]:.0f} samples/s", file=sys.stderr)
     mean = geometric_mean([new / old for old, new in zip(found["as_written"], found["with_line"], strict=True)])
     figures = {"script": script.name, "line": asked.insert, **found, "ratio": mean.value, "ci95": mean.ci95}
-    text = json.dumps(figures, indent=2)
-    if asked.json and asked.json != "-":
-        Path(asked.json).write_text(text + "\n")
-    else:
-        print(text)
+    command.write(figures, asked.json)
     return 0
 
 

@@ -48,7 +48,7 @@ def write_run(
         trace_kernels: kernels a step in each configuration's trace.
         seed: of order and noise.
     """
-    sweep = _Sweep(path, configurations, rounds, trace_kernels, seed, fresh=True)
+    sweep = Sweep(path, configurations, rounds, trace_kernels, seed, fresh=True)
     sweep.fresh_rounds(rounds)
     sweep.verify(pairs)
     return sweep.finished()
@@ -61,7 +61,7 @@ def write_live_run(
 
     Beside the configurations each round has the ablations and a tweak; `compute_only` has rounds of its own.
     """
-    sweep = _Sweep(path, configurations, rounds, trace_kernels, seed, fresh=False)
+    sweep = Sweep(path, configurations, rounds, trace_kernels, seed, fresh=False)
     sweep.discover()
     sweep.scout()
     sweep.live_rounds(rounds)
@@ -69,7 +69,7 @@ def write_live_run(
     return sweep.finished()
 
 
-class _Sweep:
+class Sweep:
     """The launches of a sweep, in their order."""
 
     def __init__(

@@ -16,6 +16,7 @@ from pindiag.model import (
     AnyRecord,
     Block,
     BlockOrder,
+    BlockPhase,
     DatasetChanged,
     GpuStep,
     Isolation,
@@ -76,6 +77,12 @@ class RunEvidence:
     def samples(self) -> list[Sample]:
         """All samples in the order of time."""
         return [sample for launch in self.journal.launches for sample in launch.all(Sample)]
+
+    @cached_property
+    def settling_ns(self) -> dict[int, int]:
+        """When each block began to settle."""
+        phases = (phase for launch in self.journal.launches for phase in launch.all(BlockPhase))
+        return {phase.block: phase.t_ns for phase in phases if phase.phase == "settling"}
 
     def baseline(self) -> TrialEvidence | None:
         """The script as written."""
@@ -156,9 +163,11 @@ class TrialEvidence:
 
     @cached_property
     def sampler(self) -> SamplerFigures | None:
-        """What was sampled while its blocks counted."""
+        """What was sampled while its blocks counted; in a live launch, none of what served before them."""
         return sampler_figures(
-            Window(launch.all(Sample), block) for launch in self.launches for block in self._counted(launch)
+            Window(launch.all(Sample), block, self.run.settling_ns.get(block.block, 0))
+            for launch in self.launches
+            for block in self._counted(launch)
         )
 
     @cached_property

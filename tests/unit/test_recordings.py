@@ -1,12 +1,10 @@
-"""Runs recorded on an H200: their reports are made again from the records, and every figure is recomputed beside them.
+"""Runs recorded on an H200: their reports are made again from the records; test_recomputed.py recomputes the figures.
 
 tests/data/h200/README.md says when and how each was recorded.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
 import tarfile
 from pathlib import Path
 
@@ -39,16 +37,6 @@ def made(run: RunDirectory) -> Report:
     return api.assemble(run)[0]
 
 
-def rates(run: RunDirectory, made: Report, trial: str, purposes: tuple[str, ...]) -> dict[int, list[float]]:
-    """Samples per second by round, from the records alone."""
-    shown = {block.id for block in made.blocks if block.trial == trial and block.purpose in purposes}
-    found: dict[int, list[float]] = {}
-    for record in run.records():
-        if isinstance(record, Block) and record.block in shown and record.status == "counted":
-            found.setdefault(record.round, []).append(record.samples / record.seconds)
-    return found
-
-
 def test_something_is_recorded() -> None:
     assert {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"} <= set(RECORDED)
 
@@ -61,31 +49,6 @@ def test_figures_are_those_of_the_recording(made: Report, recorded: Report) -> N
         (f.cause, f.status, f.severity) for f in recorded.findings
     ]
     assert made.verdict.headline == recorded.verdict.headline
-
-
-def test_throughput_comes_from_blocks(run: RunDirectory, made: Report) -> None:
-    for trial in made.trials:
-        by_round = rates(run, made, trial.id, ("discover", "round"))
-        every = [rate for group in by_round.values() for rate in group]
-        if trial.samples_per_second is None:
-            assert not every
-        else:
-            assert trial.samples_per_second.median == pytest.approx(statistics.median(every))
-
-
-def test_ratios_are_paired_within_rounds(run: RunDirectory, made: Report) -> None:
-    assert made.baseline is not None
-    base = rates(run, made, made.baseline, ("discover", "round"))
-    for trial in made.trials:
-        if trial.id == made.baseline or trial.versus_baseline is None:
-            continue
-        logs = [
-            statistics.fmean(map(math.log, group)) - statistics.fmean(map(math.log, base[number]))
-            for number, group in rates(run, made, trial.id, ("discover", "round")).items()
-            if number in base
-        ]
-        assert trial.versus_baseline.ratio == pytest.approx(math.exp(statistics.fmean(logs)))
-        assert trial.versus_baseline.rounds == len(logs)
 
 
 def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:

@@ -19,6 +19,8 @@ from pindiag.model import (
 from pindiag.plan.schedule import next_order
 from pindiag.store import read_trace
 
+from .honest import assert_honest
+
 H200 = Path(__file__).parents[2] / "data" / "h200"
 FASTER = {0: 1500.0}
 
@@ -187,40 +189,6 @@ def test_series_are_as_long_as_their_time(swept):
     inside = [number for number, moment in enumerate(series.t_s) if first.start_s < moment <= first.end_s]
     assert [series.workers_cpu_percent[number] for number in inside] == pytest.approx([320] * len(inside), abs=1)
     assert inside
-
-
-NOT_GAPS = {"ablation", "tweak", "reason", "non_blocking", "prefetch_factor", "batch_size", "error", "error_step"}
-
-
-def nulls(value, path=""):
-    if value is None:
-        yield path
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from nulls(inner, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from nulls(inner, f"{path}[{number}]")
-
-
-def assert_honest(analysis):
-    """Every null has a reason, and every reason a null."""
-    content = msgspec.to_builtins(analysis)
-    for name in ("drawing", "facts", "not_measured"):
-        content.pop(name)
-    content["ceilings"] = {name: ids or None for name, ids in content["ceilings"].items()}
-    listed = {gap.key for gap in analysis.not_measured}
-    found = {
-        path
-        for path in nulls(content)
-        if path.rpartition(".")[2] not in NOT_GAPS
-        and not (path.endswith("predicted_samples_per_second") and path not in listed)
-    }
-    assert found == listed
-    assert all(gap.reason for gap in analysis.not_measured)
-    assert all((fact.value is None) == (fact.reason is not None) for fact in analysis.facts)
-    assert all(fact.source for fact in analysis.facts)
-    msgspec.json.encode(analysis)
 
 
 def test_every_null_has_its_reason(swept, swept_gpu):
