@@ -1,0 +1,442 @@
+"""What live launches leave, analysed: a sweep on a synthetic pipeline, and what may go wrong in one."""
+
+import dataclasses
+
+import msgspec
+import pytest
+import synthetic_run
+from synthetic_pipeline import ablations
+
+from pindiag.analysis import analyse
+from pindiag.model import (
+    Block,
+    BlocksOrdered,
+    DatasetChanged,
+    LaunchBegan,
+    LaunchEnded,
+    LaunchOrder,
+    LoaderIterated,
+    NextBlocks,
+    Sample,
+    Treatment,
+    TreatmentApplied,
+    TreatmentRefused,
+)
+
+from .honest import assert_honest
+
+BASELINE, LEADER, BEATEN = "nw4-pin0-nb0", "nw0-pin1-nb1", "nw4-pin1-nb0"
+LIVE = 3
+"""The launch that runs the rounds, after discover and scout."""
+
+
+@dataclasses.dataclass
+class Recorded:
+    """A run's records, to be changed by tests."""
+
+    spec: object
+    records: list
+    batches: list
+
+    def analysed(self):
+        records = sorted(self.records, key=lambda record: record.t_ns)
+        return analyse(self.spec, records, self.batches, {}, {})
+
+    def changed(self, change, kind=Block):
+        """A copy in which records of a kind are what `change` makes of them; None leaves one out."""
+        made = [change(record) if isinstance(record, kind) else record for record in self.records]
+        return dataclasses.replace(self, records=[record for record in made if record is not None])
+
+    def blocks(self, trial, launch=LIVE):
+        return [r for r in self.records if isinstance(r, Block) and (r.trial, r.launch) == (trial, launch)]
+
+    def purpose(self, launch):
+        began = (record for record in self.records if isinstance(record, LaunchBegan) and record.launch == launch)
+        return next((record.order.purpose for record in began), None)
+
+
+def recorded(folder, *, pairs=4, more=lambda sweep: None):
+    sweep = synthetic_run.Sweep(folder / "run", 6, 6, trace_kernels=3, seed=0, fresh=False)
+    sweep.discover()
+    sweep.scout()
+    sweep.live_rounds(6)
+    more(sweep)
+    sweep.verify(pairs)
+    run = sweep.finished()
+    return Recorded(run.read_spec(), run.records(), run.worker_batches())
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("live"))
+
+
+@pytest.fixture(scope="module")
+def few_pairs(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("few"), pairs=2)
+
+
+@pytest.fixture(scope="module")
+def unverified(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("unverified"), pairs=0)
+
+
+@pytest.fixture(scope="module")
+def analysis(live):
+    return live.analysed()
+
+
+def trial(analysis, name):
+    return next(trial for trial in analysis.trials if trial.id == name)
+
+
+def fact(analysis, name, of=None):
+    return next(fact for fact in analysis.facts if (fact.name, fact.trial) == (name, of))
+
+
+def paced(factor, *trials, only=lambda block: True):
+    """A change of blocks: those of some trials run faster by a factor."""
+
+    def change(block):
+        if block.trial not in trials or not only(block):
+            return block
+        return msgspec.structs.replace(block, samples=round(block.samples * factor))
+
+    return change
+
+
+# ------------------------------------------------------------------------------------------------------ trials
+
+
+def test_every_null_has_its_reason(analysis):
+    assert_honest(analysis)
+
+
+def test_the_discovery_is_live_and_in_round_0(analysis):
+    first = analysis.blocks[0]
+    assert (first.trial, first.round, first.purpose) == (BASELINE, 0, "discover")
+    assert first.id in trial(analysis, BASELINE).blocks
+
+
+def test_all_trials_are_live_and_verification_counts_in_none(analysis):
+    assert {found.isolation for found in analysis.trials} == {"live"}
+    verified = {block.id for block in analysis.blocks if block.purpose == "verify"}
+    assert len(verified) == 8
+    assert not verified & {number for found in analysis.trials for number in found.blocks}
+
+
+def test_ablations_and_tweaks_are_named_and_compared(analysis):
+    kinds = {found.id: (found.kind, found.ablation, found.tweak) for found in analysis.trials}
+    assert kinds["compute_only"] == ("ablation", "compute_only", None)
+    assert kinds[f"{BASELINE}+lazy_sync"] == ("tweak", None, "lazy_sync")
+    assert trial(analysis, "compute_only").versus_baseline.ratio == pytest.approx(15.2 / 2.2, rel=0.1)
+    assert trial(analysis, "loader_only-nw4-pin1").versus_baseline.ratio == pytest.approx(1.0, rel=0.05)
+
+
+def test_ceilings_are_the_ablations_that_were_measured(live, analysis):
+    of_host = ["host_batch-pin0-nb0", "host_batch-pin1-nb0", "host_batch-pin1-nb1"]
+    assert analysis.ceilings.compute_only == "compute_only"
+    assert analysis.ceilings.host_batch == of_host
+    assert analysis.ceilings.loader_only == ["loader_only-nw4-pin0", "loader_only-nw4-pin1"]
+    without = live.changed(lambda block: None if block.trial in ("compute_only", of_host[0]) else block).analysed()
+    assert without.ceilings.compute_only is None
+    assert without.ceilings.host_batch == of_host[1:]
+    assert_honest(without)
+
+
+def test_an_epoch_is_a_configurations(analysis):
+    assert trial(analysis, LEADER).epoch_s > 0
+    assert all(found.epoch_s is None for found in analysis.trials if found.kind != "configuration")
+
+
+def test_start_up_is_that_of_the_iterators_which_served_the_trial(live):
+    slow = live.changed(
+        lambda born: msgspec.structs.replace(born, first_batch_ms=700.0) if born.trial == BEATEN else born,
+        LoaderIterated,
+    ).analysed()
+    assert trial(slow, BEATEN).startup_s == pytest.approx(0.7)
+    assert trial(slow, BASELINE).startup_s == pytest.approx(0.06)
+    assert trial(slow, "compute_only").startup_s is None
+
+
+def test_rings_are_cut_to_the_blocks_of_their_trial(live, analysis):
+    """One launch holds the rings of many workers; what they did between blocks belongs to nobody."""
+    between = msgspec.structs.replace(live.batches[0], fetch_ns=9_000_000_000, started_ns=1)
+    found = dataclasses.replace(live, batches=[*live.batches, between]).analysed()
+    assert trial(found, BASELINE).worker_ms == trial(analysis, BASELINE).worker_ms
+    assert trial(found, BASELINE).worker_ms.fetch == pytest.approx(2.2)
+    assert trial(found, LEADER).worker_ms is None
+
+
+def test_no_sample_is_taken_from_what_served_before(live):
+    """A block may begin to count sooner after a switch than samples are late."""
+    block = live.blocks("compute_only")[0]
+    old = next(r for r in live.records if isinstance(r, Sample) and r.launch == LIVE and len(r.processes) > 1)
+    stale = msgspec.structs.replace(old, t_ns=block.started_ns - 45_000_000)
+    found = dataclasses.replace(live, records=[*live.records, stale]).analysed()
+    assert trial(found, "compute_only").sampler.worker_rss_bytes is None
+
+
+def test_a_profiler_window_of_each_configuration(analysis):
+    assert all(found.profiler is not None for found in analysis.trials if found.kind == "configuration")
+    assert trial(analysis, BASELINE).profiler.trace.endswith(f"{BASELINE}.json.gz")
+
+
+def test_fresh_rounds_judge_what_ran_in_both(tmp_path):
+    def more(sweep):
+        for turn in (20, 21, 22):
+            for made in (sweep.baseline, sweep.treatments[BEATEN], sweep.baseline):
+                sweep.launch(sweep.fresh("round", turn, made))
+
+    found = recorded(tmp_path, pairs=0, more=more).analysed()
+    mixed, baseline = trial(found, BEATEN), trial(found, BASELINE)
+    rounds = {block.round for block in found.blocks if block.id in mixed.blocks}
+    assert (mixed.isolation, rounds, mixed.versus_baseline.rounds) == ("fresh", {20, 21, 22}, 3)
+    assert baseline.isolation == "live"
+    assert not {block.id for block in found.blocks if block.round >= 20} & set(baseline.blocks)
+    assert_honest(found)
+
+
+# ----------------------------------------------------------------------------------------------- what went wrong
+
+
+def cut_in(live, name, **ended):
+    """The run as it is when its live launch dies in the first block of a trial."""
+    number = live.blocks(name)[0].block
+    end = next(r for r in live.records if isinstance(r, LaunchEnded) and r.launch == LIVE)
+    kept = [r for r in live.records if r.launch != LIVE or not isinstance(r, LaunchEnded)]
+    kept = [r for r in kept if r.launch <= LIVE and not (isinstance(r, Block) and r.block >= number)]
+    told = [r for r in kept if not (isinstance(r, BlocksOrdered) and r.next.blocks and r.next.blocks[0].block > number)]
+    failed = msgspec.structs.replace(end, status="failed", exit="killed by SIGKILL", **ended)
+    return dataclasses.replace(live, records=[*told, failed])
+
+
+def test_a_treatment_that_kills_the_launch_has_failed_and_no_other(live):
+    found = cut_in(live, LEADER, reason="out of memory").analysed()
+    assert (trial(found, LEADER).status, trial(found, LEADER).reason) == ("failed", "out of memory")
+    assert {t.status for t in found.trials if t.id != LEADER} <= {"measured", "skipped"}
+    assert found.target.error is None
+    assert_honest(found)
+
+
+def test_a_live_launch_without_a_block_is_the_scripts_failure_only_under_the_baseline(live):
+    for name, status in ((BASELINE, "failed"), (LEADER, "ok")):
+        failing = live.blocks(name)[0]
+        order = next(
+            r.next.blocks[0]
+            for r in live.records
+            if isinstance(r, BlocksOrdered) and r.next.blocks and r.next.blocks[0].block == failing.block
+        )
+        records = [r for r in live.records if r.launch == 0]
+        for launch in (1, 2):
+            again = LaunchOrder(purpose="round", isolation="live", treatment=None, blocks=[order])
+            records += [
+                *(r for r in live.records if r.launch == 1 and not isinstance(r, Block | LaunchBegan | LaunchEnded)),
+                LaunchBegan(launch=launch, t_ns=launch, pid=1, order=again),
+                LaunchEnded(
+                    launch=launch, t_ns=launch + 5, status="failed", exit="exit 1", returncode=1, seconds=1, reason="no"
+                ),
+            ]
+        assert dataclasses.replace(live, records=records).analysed().target.status == status
+
+
+def test_a_refused_treatment_is_skipped_with_the_reason(live):
+    numbers = [block.block for block in live.blocks(LEADER)]
+    refused = [
+        TreatmentRefused(
+            launch=LIVE, t_ns=live.blocks(LEADER)[0].t_ns, block=n, trial=LEADER, reason="/dev/shm is full"
+        )
+        for n in numbers
+    ]
+    without = live.changed(lambda block: None if block.block in numbers else block)
+    found = dataclasses.replace(without, records=[*without.records, *refused]).analysed()
+    assert (trial(found, LEADER).status, trial(found, LEADER).reason) == ("skipped", "/dev/shm is full")
+    assert_honest(found)
+
+
+def test_what_plan_left_out_says_why_and_what_was_predicted(live):
+    others = [
+        Treatment(id=name, kind="configuration", configuration=ablations()[0].configuration) for name in ("a", "b")
+    ]
+    told = NextBlocks(planned=others, skipped={"a": "it cannot win", "b": "no time"}, predicted={"a": 3600.0})
+    ordered = BlocksOrdered(launch=LIVE, t_ns=live.blocks(LEADER)[0].t_ns, next=told)
+    found = dataclasses.replace(live, records=[*live.records, ordered]).analysed()
+    predicted, skipped = trial(found, "a"), trial(found, "b")
+    assert (predicted.status, predicted.reason, predicted.predicted_samples_per_second) == (
+        "predicted",
+        "it cannot win",
+        3600.0,
+    )
+    assert (skipped.status, skipped.reason, skipped.predicted_samples_per_second) == ("skipped", "no time", None)
+    assert (predicted.isolation, predicted.blocks) == ("live", [])
+    assert_honest(found)
+
+
+def test_blocks_after_the_dataset_changed_are_left_out_and_say_so(live):
+    spoilt = live.blocks(LEADER)[1]
+    changed = DatasetChanged(
+        launch=LIVE, t_ns=spoilt.t_ns, trial=LEADER, block=spoilt.block, what="cache: 0 entries before, 640 after"
+    )
+    found = dataclasses.replace(live, records=[*live.records, changed]).analysed()
+    assert len(trial(found, LEADER).blocks) == 2
+    later = [block for block in found.blocks if block.launch == LIVE and block.id > spoilt.block]
+    assert later
+    assert {block.status for block in later} == {"left_out"}
+    assert all("640 after" in block.reason for block in later)
+    assert fact(found, "dataset_changed").value == "cache: 0 entries before, 640 after"
+    assert_honest(found)
+
+
+def test_what_could_not_be_changed_is_no_measurement(live):
+    applied = TreatmentApplied(
+        launch=LIVE,
+        t_ns=1,
+        trial=LEADER,
+        applied={},
+        refused={"num_workers": "an own __iter__"},
+        how="nothing to change",
+    )
+    found = dataclasses.replace(live, records=[*live.records, applied]).analysed()
+    assert trial(found, LEADER).status == "skipped"
+    assert trial(found, LEADER).reason == "num_workers could not be changed: an own __iter__"
+    assert_honest(found)
+
+
+def test_what_failed_later_says_so_beside_its_figures(live):
+    last = live.blocks(LEADER)[-1]
+    cut = cut_in(
+        live.changed(lambda b: None if b.trial == LEADER and b.block < last.block else b), LEADER, reason="hung"
+    )
+    kept = [block for block in live.blocks(LEADER) if block.block < last.block]
+    found = dataclasses.replace(cut, records=[*cut.records, *kept]).analysed()
+    assert trial(found, LEADER).status == "measured"
+    assert trial(found, LEADER).reason == "failed after round 5: hung"
+
+
+def test_notes_of_a_block_are_shown_with_it(live):
+    noted = live.changed(lambda block: msgspec.structs.replace(block, notes=["copied for each step"]))
+    assert noted.analysed().blocks[0].reason == "copied for each step"
+
+
+# -------------------------------------------------------------------------------------------------------- facts
+
+
+def test_threads_of_fresh_processes_with_and_without_a_pin_thread(live, analysis):
+    pinned, plain = fact(analysis, "intraop_threads_pin_thread"), fact(analysis, "intraop_threads_no_pin_thread")
+    assert (pinned.value, plain.value) == (1, 16)
+    assert (pinned.source, plain.source) == ("launch 2, after its first batch", "launch 1, after its first batch")
+    unscouted = [r for r in live.records if live.purpose(r.launch) not in ("scout", "verify")]
+    without = dataclasses.replace(live, records=unscouted).analysed()
+    assert fact(without, "intraop_threads_pin_thread").reason == "no fresh process with a pin thread told it"
+
+
+def test_a_drained_loader_is_no_step(analysis):
+    drained = "loader_only-nw4-pin1"
+    for name in ("wait_ms", "wait_share", "step_ms", "script_ms", "wait_cpu_share"):
+        assert fact(analysis, name, drained).reason == "no training step ran: the loader was drained"
+        assert fact(analysis, name, BASELINE).value is not None
+    assert fact(analysis, "samples_per_second", drained).value > 0
+    assert fact(analysis, "pin_busy_share", drained).value == pytest.approx(1.0, abs=0.05)
+    assert fact(analysis, "worker_fetch_ms", drained).value == pytest.approx(2.2)
+
+
+def test_replayed_batches_come_from_no_worker(analysis):
+    for name in ("worker_fetch_ms", "queue_batches", "in_flight_bytes", "pinned_reckoned_bytes", "pin_busy_share"):
+        assert fact(analysis, name, "host_batch-pin1-nb1").reason == "its batches were replayed, not loaded"
+
+
+def test_waits_for_the_device_name_the_users_line(analysis):
+    calls, took = (fact(analysis, name, BASELINE) for name in ("syncs_per_step", "sync_ms_per_step"))
+    assert calls.value == pytest.approx(0.1, abs=0.01)
+    assert took.value == pytest.approx(0.01)
+    assert "article_floats.py:58, item" in calls.source
+    assert fact(analysis, "lazy_syncs_per_step", BASELINE).value == 0
+
+
+def test_threads_of_a_trial(live, analysis):
+    assert fact(analysis, "intraop_threads", LEADER).value == 16
+    unread = live.changed(lambda block: msgspec.structs.replace(block, intraop_threads=None)).analysed()
+    assert fact(unread, "intraop_threads", LEADER).value is None
+
+
+# ---------------------------------------------------------------------------------- verification, recommendation
+
+
+def test_live_and_fresh_agree(analysis):
+    found = analysis.verification
+    assert found.live_ratio == trial(analysis, LEADER).versus_baseline.ratio
+    assert found.ci95[0] <= found.live_ratio <= found.ci95[1]
+    assert found.agrees_with_live is True
+    assert (analysis.recommendation.trial, analysis.recommendation.firmness) == (LEADER, "verified")
+
+
+def test_the_fresh_result_decides_where_they_differ(live):
+    found = live.changed(paced(1.5, LEADER, only=lambda block: block.launch == LIVE)).analysed()
+    assert found.verification.agrees_with_live is False
+    assert found.recommendation.firmness == "verified"
+    assert found.recommendation.versus_baseline.ratio == found.verification.ratio < 1.3 < found.verification.live_ratio
+
+
+def test_a_difference_and_too_few_pairs_are_provisional_and_fresh(few_pairs):
+    agreed = few_pairs.analysed()
+    assert agreed.verification.agrees_with_live is None
+    assert agreed.recommendation.versus_baseline.ratio == trial(agreed, LEADER).versus_baseline.ratio
+    found = few_pairs.changed(paced(1.5, LEADER, only=lambda block: block.launch == LIVE)).analysed()
+    assert (found.recommendation.trial, found.recommendation.firmness) == (LEADER, "provisional")
+    assert found.recommendation.versus_baseline.ratio == found.verification.ratio
+
+
+def test_what_two_fresh_pairs_contradict_is_not_recommended(few_pairs):
+    found = few_pairs.changed(paced(0.7, LEADER, only=lambda block: block.launch > LIVE)).analysed()
+    assert found.verification.ratio < 1
+    assert found.recommendation.trial == BASELINE
+
+
+def drifting(run):
+    """The whole machine slows down by 40 % over the live launch."""
+    blocks = [r for r in run.records if isinstance(r, Block) and r.launch == LIVE]
+    last = max(block.block for block in blocks)
+    names = {block.trial for block in blocks}
+    return run.changed(
+        lambda block: paced(1 - 0.4 * block.block / last, *names)(block) if block.launch == LIVE else block
+    )
+
+
+def test_live_results_that_drift_are_provisional(live, unverified):
+    assert fact(live.analysed(), "live_drift").value is False
+    alone = drifting(unverified).analysed()
+    assert fact(alone, "live_drift").value is True
+    assert alone.recommendation.firmness == "provisional"
+    judged = drifting(live).analysed()
+    assert judged.recommendation.firmness == "verified"
+
+
+def test_later_live_rounds_alone_do_not_make_six(unverified):
+    found = unverified.analysed()
+    assert (found.recommendation.trial, found.recommendation.firmness) == (LEADER, "provisional")
+    assert found.verification is None
+
+
+# ------------------------------------------------------------------------------------------------------ drawing
+
+
+def test_bands_of_all_treatments_lie_over_one_launch(analysis):
+    bands = analysis.drawing.series.bands
+    live = [band for band in bands if band.block in {b.id for b in analysis.blocks if b.launch == LIVE}]
+    assert {"compute_only", BASELINE, LEADER, "loader_only-nw4-pin1"} <= {band.trial for band in live}
+    assert all(before.end_s <= after.start_s for before, after in zip(live, live[1:], strict=False))
+    assert analysis.drawing.timeline_trial == BASELINE
+
+
+# -------------------------------------------------------------------------------------------------- cut anywhere
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99])
+def test_a_live_run_that_died_anywhere_is_analysed(live, share):
+    records = live.records[: int(len(live.records) * share)]
+    assert_honest(dataclasses.replace(live, records=records).analysed())
+
+
+@pytest.mark.parametrize("lost", [LaunchBegan, BlocksOrdered, LoaderIterated, Block, Sample])
+def test_a_kind_of_record_that_is_missing_altogether(live, lost):
+    assert_honest(live.changed(lambda record: None, lost).analysed())
