@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pindiag.api.conduct import Conductor, Silence
 from pindiag.journal import Journal
 from pindiag.launch.patience import Limits
 from pindiag.model import (
@@ -216,3 +217,17 @@ def test_each_block_has_samples_of_its_own_workers(tmp_path: Path) -> None:
         seen.append({frozenset(p.pid for p in sample.processes if p.role == "worker") for sample in within})
     assert all(len(pids) == 1 and len(next(iter(pids))) == 1 for pids in seen)
     assert len(set.union(*seen)) == 3
+
+
+@pytest.mark.parametrize(("behaviour", "status"), [("live_ends_early", "ok"), ("live_is_killed", "failed")])
+def test_plan_goes_on_in_another_launch(tmp_path: Path, mark: str, behaviour: str, status: str) -> None:
+    made = session(tmp_path, behaviour, "1")
+    assert made.run(Conductor(RunDirectory.open(tmp_path / "out").read_spec(), Silence())).status == "ok"
+    journal = Journal(made.records)
+    lively = [launch for launch in journal.launches if launch.isolation == "live"]
+    assert len(lively) > 2
+    assert {launch.ended.status for launch in lively[:2] if launch.ended} == {status}
+    wanted = [name for name, found in journal.treatments.items() if found.kind == "configuration"]
+    assert len(wanted) > 3
+    assert {journal.trial(found.trial) for found in journal.blocks("discover", "round")} >= set(wanted)
+    wait_until_gone(mark, 0)
