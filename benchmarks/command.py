@@ -1,0 +1,32 @@
+"""What all benchmarks have in common on the command line: --quick, and --json PATH or - for standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def parser(doc: str | None, *, quick: str) -> argparse.ArgumentParser:
+    """A parser with the two options; `quick` says what --quick leaves out."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--json", default="-", metavar="PATH|-", help="where the figures go; - is standard output")
+    made.add_argument("--quick", action="store_true", help=quick)
+    return made
+
+
+def at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What stands before a lone -- and what after it."""
+    at = words.index("--") if "--" in words else len(words)
+    return list(words[:at]), list(words[at + 1 :])
+
+
+def write(figures: Mapping[str, object], where: str) -> None:
+    """Write the figures as one line of JSON."""
+    text = json.dumps(figures) + "\n"
+    if where == "-":
+        sys.stdout.write(text)
+    else:
+        Path(where).write_text(text)

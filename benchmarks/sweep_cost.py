@@ -1,0 +1,248 @@
+"""What a live sweep costs beside fresh launches, and how much is lost by what it recommends.
+
+    python benchmarks/sweep_cost.py --quick --json -
+    python benchmarks/sweep_cost.py article_floats --budget 3m --json PATH -- --samples 1000
+
+Prints {"cases": [{"sample", "wall_ratio", "regret", "regret_ci95", ...}]}.
+
+wall_ratio: wall time of `pindiag run --sweep --no-verify` over that of a run which gives every counted block of it,
+by the same treatment with the same counted steps, a launch of its own. The samples named are launched again in this
+way; with --quick, every launch is reckoned from a single one that was measured.
+
+regret: how much longer the recommended configuration takes than the best one: 0.03 is 3 %. In the launches made again
+the best one is chosen on odd rounds, and compared with the recommended one on even rounds. With --quick two targets
+consist of waits of known length, so that the truth is arithmetic.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import command
+from fresh_launches import again, as_written, launch_all, spec_of
+
+from pindiag.journal import Journal
+from pindiag.model import Block, Configuration
+from pindiag.stats import Interval, Mean, Rate, compare, geometric_mean, paired_ratios
+from pindiag.store import RunDirectory
+
+HERE = Path(__file__).resolve().parent
+SAMPLES = HERE.parent / "samples"
+WAITS = HERE / "targets" / "waits.py"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A target that consists of waits, in milliseconds a batch."""
+
+    name: str
+    workers: int
+    grid: tuple[int, ...]
+    fetch_ms: float
+    unpack_ms: float
+    step_ms: float
+    start_s: float = 5.0
+
+    @property
+    def arguments(self) -> list[str]:
+        """What targets/waits.py is told."""
+        told = {
+            "--start-s": self.start_s,
+            "--fetch-ms": self.fetch_ms,
+            "--unpack-ms": self.unpack_ms,
+            "--step-ms": self.step_ms,
+            "--workers": self.workers,
+        }
+        return [word for name, value in told.items() for word in (name, str(value))]
+
+    def step_takes_ms(self, workers: int) -> float:
+        """A whole step: without workers nothing is unpacked, with them fetching goes on beside the step."""
+        if workers == 0:
+            return self.fetch_ms + self.step_ms
+        return max(self.fetch_ms / workers, self.unpack_ms + self.step_ms)
+
+    def regret(self, recommended: Configuration) -> float:
+        """How much longer a step takes than with the best number of workers that was swept."""
+        best = min(map(self.step_takes_ms, self.grid))
+        return self.step_takes_ms(recommended.num_workers) / best - 1
+
+
+PLANTED = (
+    Planted(name="slow store", workers=0, grid=(0, 2, 4), fetch_ms=80, unpack_ms=0, step_ms=20),
+    Planted(name="dear to unpack", workers=2, grid=(0, 1, 2), fetch_ms=20, unpack_ms=50, step_ms=15),
+)
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A live sweep that has ended."""
+
+    wall_s: float
+    configuration: Configuration
+    """What it recommends."""
+    recommended: str
+    journal: Journal
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All that counted."""
+        return self.journal.blocks("discover", "round")
+
+    @property
+    def around_s(self) -> float:
+        """What the run took outside its launches: the product's own start, its report."""
+        return self.wall_s - launched_s(self.journal)
+
+
+def launched_s(journal: Journal) -> float:
+    """Seconds spent in launches."""
+    return sum(launch.ended.seconds for launch in journal.launches if launch.ended is not None)
+
+
+def beside_block_s(journal: Journal) -> float:
+    """What a launch takes beside its counted steps: the median over those that count and have no profiler window.
+
+    Raises:
+        SystemExit: there is none.
+    """
+    plain = (launch for launch in journal.launches if launch.order is not None and not launch.order.profile)
+    found = [
+        launch.ended.seconds - sum(block.seconds for block in launch.all(Block))
+        for launch in plain
+        if launch.ended is not None and launch.measured
+    ]
+    if not found:
+        raise SystemExit("no fresh launch gave a block that counts")
+    return statistics.median(found)
+
+
+def reckoned_s(blocks: Sequence[Block], beside_s: float) -> float:
+    """What launches of their own take for these blocks."""
+    return sum(beside_s + block.seconds for block in blocks)
+
+
+def choose(rates: Sequence[Rate], baseline: str) -> str:
+    """The fastest in the rounds given."""
+    ratios = {trial: mean.value for trial, mean in compare(rates, baseline).items()}
+    return max({baseline: 1.0, **ratios}.items(), key=lambda item: item[1])[0]
+
+
+def regret(journal: Journal, recommended: str) -> tuple[float | None, Interval | None]:
+    """How much longer the recommended configuration takes than the one which is best in odd rounds, in even ones.
+
+    None where no even round has both.
+    """
+    competing = {name for name, made in journal.treatments.items() if made.kind == "configuration"}
+    rates = [rate for rate in journal.rates("round") if rate.trial in competing]
+    judging = [rate for rate in rates if rate.round % 2 == 0]
+    compared = {rate.trial for rate in judging}
+    choosing = [rate for rate in rates if rate.round % 2 and rate.trial in compared]
+    if not choosing:
+        return None, None
+    best = choose(choosing, journal.baseline_id or "")
+    if best == recommended:
+        return 0.0, (0.0, 0.0)
+    ratios = paired_ratios(judging, recommended).get(best)
+    return _beyond_one(geometric_mean(ratios)) if ratios else (None, None)
+
+
+def _beyond_one(mean: Mean) -> tuple[float, Interval | None]:
+    return mean.value - 1, None if mean.ci95 is None else (mean.ci95[0] - 1, mean.ci95[1] - 1)
+
+
+# ------------------------------------------------------------------------------------------------------ measuring
+
+
+def sweep(target: Path, folder: Path, words: Sequence[str], arguments: Sequence[str]) -> Swept:
+    """Sweep as a user does.
+
+    Raises:
+        SystemExit: it failed, or recommends nothing.
+    """
+    line = [sys.executable, "-m", "pindiag", "run", str(target), "--sweep", "--no-verify", "-q", "-o", str(folder)]
+    began = time.perf_counter()
+    done = subprocess.run([*line, *words, "--", *arguments], capture_output=True, text=True, check=False)
+    wall_s = time.perf_counter() - began
+    if done.returncode != 0:
+        raise SystemExit(f"the sweep of {target} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
+    directory = RunDirectory.open(folder)
+    recommendation = directory.read_report().recommendation
+    if recommendation is None:
+        raise SystemExit(f"the sweep of {target} recommends nothing:\n{done.stdout}{done.stderr}")
+    return Swept(wall_s, recommendation.configuration, recommendation.trial, Journal(directory.records()))
+
+
+def case(name: str, swept: Swept, fresh_s: float, lost: tuple[float | None, Interval | None]) -> dict[str, object]:
+    """One row of what is printed."""
+    return {
+        "sample": name,
+        "wall_ratio": swept.wall_s / (swept.around_s + fresh_s),
+        "regret": lost[0],
+        "regret_ci95": lost[1],
+        "recommended": swept.recommended,
+        "wall_s": swept.wall_s,
+        "blocks": len(swept.blocks),
+    }
+
+
+def quick_words(target: Planted) -> list[str]:
+    """A budget in which every treatment has its turns."""
+    return ["--budget", "24s", "--rounds", "3", "--grid", f"num_workers={','.join(map(str, target.grid))}"]
+
+
+def quick(folder: Path) -> list[dict[str, object]]:
+    """Sweep the planted targets while one fresh launch is measured; they wait far more than they compute."""
+    target = PLANTED[0]
+    with ThreadPoolExecutor() as pool:
+        sweeps = [pool.submit(sweep, WAITS, folder / each.name, quick_words(each), each.arguments) for each in PLANTED]
+        fresh = launch_all(spec_of(WAITS, target.arguments), [as_written(1.0)], folder / "fresh")
+        ended = [each.result() for each in sweeps]
+    beside_s = beside_block_s(fresh)
+    cases = []
+    for each, swept in zip(PLANTED, ended, strict=True):
+        lost = each.regret(swept.configuration)
+        cases.append(case(each.name, swept, reckoned_s(swept.blocks, beside_s), (lost, (lost, lost))))
+    return cases
+
+
+def full(name: str, words: Sequence[str], arguments: Sequence[str], folder: Path) -> dict[str, object]:
+    """Sweep a sample, then launch all its blocks again."""
+    script = SAMPLES / f"{name}.py"
+    swept = sweep(script, folder / name, words, arguments)
+    journal = swept.journal
+    orders = [
+        again(block, journal.treatments[journal.trial(block.trial)], number)
+        for number, block in enumerate(swept.blocks, start=1)
+    ]
+    fresh = launch_all(spec_of(script, arguments), orders, folder / f"{name}-fresh")
+    return case(name, swept, launched_s(fresh), regret(fresh, swept.recommended))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = command.parser(__doc__, quick="two targets with planted waits, in less than a minute")
+    parser.add_argument("samples", nargs="*", help="names of scripts in samples/; what follows -- are their arguments")
+    parser.add_argument("--budget", default="5m")
+    parser.add_argument("--rounds", default="6")
+    parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
+    own, arguments = command.at_dashes(sys.argv[1:])
+    asked = parser.parse_args(own)
+    if not asked.quick and not asked.samples:
+        parser.error("name samples, or give --quick")
+    words = ["--budget", asked.budget, "--rounds", asked.rounds, *(["--grid", asked.grid] if asked.grid else [])]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cases = quick(folder) if asked.quick else [full(each, words, arguments, folder) for each in asked.samples]
+    command.write({"cases": cases}, asked.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The reckoning of sweep_cost.py, over launches that never ran."""
+
+from __future__ import annotations
+
+import pytest
+import sweep_cost
+from fresh_launches import again
+
+from pindiag.journal import Journal
+from pindiag.model import BlockOrder, LaunchOrder, Treatment
+from pindiag.plan.treatments import baseline_treatment, treatment
+
+SLOW_STORE, DEAR_TO_UNPACK = sweep_cost.PLANTED
+
+
+@pytest.fixture
+def rounds(script, loader_arguments):
+    """Four fresh rounds of three configurations, whose rates depend on the round alone."""
+
+    def run(per_round: dict[int, list[float]]) -> Journal:
+        baseline = loader_arguments(num_workers=1)
+        made = [baseline_treatment(baseline), *(treatment(baseline, {"num_workers": n}) for n in (2, 4))]
+        fake = script(baseline=baseline, noise=0.0)
+        number = 0
+        for turn, rates in per_round.items():
+            by_workers = dict(zip((1, 2, 4), rates, strict=True))
+            fake.rate = lambda configuration, known=by_workers: known[configuration.num_workers]
+            for each in made:
+                number += 1
+                fake.run(order(each, turn, number))
+        return Journal(fake.records)
+
+    return run
+
+
+def order(made: Treatment, turn: int, number: int, *, profile: bool = False) -> LaunchOrder:
+    block = BlockOrder(block=number, round=turn, trial=made.id)
+    return LaunchOrder(purpose="round", treatment=made, blocks=[block], profile=profile)
+
+
+def test_planted_steps_are_arithmetic():
+    assert [SLOW_STORE.step_takes_ms(workers) for workers in (0, 2, 4)] == [100, 40, 20]
+    assert [DEAR_TO_UNPACK.step_takes_ms(workers) for workers in (0, 1, 2)] == [35, 65, 65]
+
+
+@pytest.mark.parametrize(
+    ("target", "workers", "lost"), [(SLOW_STORE, 4, 0), (SLOW_STORE, 2, 1), (DEAR_TO_UNPACK, 0, 0)]
+)
+def test_planted_regret_is_against_the_best_that_was_swept(target, workers, lost, loader_arguments):
+    assert target.regret(loader_arguments(num_workers=workers)) == pytest.approx(lost)
+
+
+def test_only_one_planted_configuration_is_good_enough(loader_arguments):
+    for target in sweep_cost.PLANTED:
+        regrets = [target.regret(loader_arguments(num_workers=workers)) for workers in target.grid]
+        assert sum(regret <= 0.03 for regret in regrets) == 1
+        assert target.workers in target.grid
+
+
+def test_nothing_is_lost_where_the_best_is_recommended(rounds):
+    journal = rounds({turn: [100, 150, 200] for turn in (1, 2, 3, 4)})
+    assert sweep_cost.regret(journal, "nw4-pin0") == (0.0, (0.0, 0.0))
+
+
+def test_regret_is_measured_in_the_rounds_that_did_not_choose(rounds):
+    odd, even = [100, 150, 300], [100, 160, 200]
+    journal = rounds({turn: odd if turn % 2 else even for turn in range(1, 7)})
+    lost, interval = sweep_cost.regret(journal, "nw2-pin0")
+    assert lost == pytest.approx(200 / 160 - 1)
+    assert interval == pytest.approx((lost, lost))
+
+
+def test_what_chance_chose_costs_nothing_in_the_other_rounds(rounds):
+    journal = rounds({turn: [100, 190, 200] if turn % 2 else [100, 200, 160] for turn in (1, 2, 3, 4)})
+    lost, interval = sweep_cost.regret(journal, "nw2-pin0")
+    assert lost == pytest.approx(160 / 200 - 1)
+    assert interval is None
+
+
+@pytest.mark.parametrize("recommended", ["nw1-pin0", "nw2-pin0"])
+def test_one_round_says_nothing_of_regret(rounds, recommended):
+    assert sweep_cost.regret(rounds({1: [100, 150, 200]}), recommended) == (None, None)
+
+
+def test_a_launch_is_reckoned_without_its_profiler_window(script, loader_arguments):
+    baseline = loader_arguments()
+    fake = script(startup_s=5.0, overhead_s=1.0)
+    fake.run(order(baseline_treatment(baseline), 1, 1))
+    fake.run(order(baseline_treatment(baseline), 1, 2, profile=True))
+    journal = Journal(fake.records)
+    first, second = journal.blocks("round")
+    beside_s = sweep_cost.beside_block_s(journal)
+    plain = journal.launches[0].ended
+    assert beside_s == pytest.approx(plain.seconds - first.seconds)
+    assert beside_s > 6
+    assert sweep_cost.reckoned_s([first, second], beside_s) == pytest.approx(
+        2 * beside_s + first.seconds + second.seconds
+    )
+
+
+def test_without_a_block_that_counts_nothing_is_reckoned(script, loader_arguments):
+    made = baseline_treatment(loader_arguments())
+    fake = script(fails={made.id: "out of memory"})
+    fake.run(order(made, 1, 1))
+    with pytest.raises(SystemExit, match="no fresh launch"):
+        sweep_cost.beside_block_s(Journal(fake.records))
+
+
+def test_the_time_around_the_launches_counts_for_both_sides(rounds, loader_arguments):
+    journal = rounds({1: [100, 150, 200]})
+    launched_s = sweep_cost.launched_s(journal)
+    swept = sweep_cost.Swept(launched_s + 3, loader_arguments(), "nw4-pin0", journal)
+    row = sweep_cost.case("slow store", swept, 3 * launched_s, (0.0, (0.0, 0.0)))
+    assert row["wall_ratio"] == pytest.approx((launched_s + 3) / (3 * launched_s + 3))
+    assert row["blocks"] == 3
+
+
+def test_a_block_is_launched_again_as_it_was(rounds):
+    journal = rounds({1: [100, 150, 200]})
+    block = journal.blocks("round")[2]
+    made = again(block, journal.treatments[block.trial], 7)
+    assert (made.isolation, made.treatment.id, made.profile) == ("fresh", block.trial, False)
+    assert [(one.block, one.round, one.steps) for one in made.blocks] == [(7, block.round, block.steps)]
