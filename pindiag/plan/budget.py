@@ -13,10 +13,10 @@ from pindiag.plan.known import BLOCK_S, Known
 
 VERIFICATION_SHARE = 0.35
 """Of the budget, held back for the launches that verify the leader: four pairs in five minutes on usual scripts."""
-WINDOWS_SHARE = 0.1
-"""Of the budget, at most held back for profiler windows in live launches."""
+ENDING_SHARE = 0.2
+"""Of the race's time, at most held back for `compute_only` and profiler windows."""
 FRESH_SHARE = 0.5
-"""Of the race's time, at most held back for treatments that cannot be swapped live."""
+"""Of the same, at most held back for treatments that cannot be swapped live."""
 WITHOUT_SWEEP_S = 60.0
 """What "where the time goes" takes of a larger budget."""
 LEAST_S = 0.1

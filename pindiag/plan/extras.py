@@ -23,18 +23,19 @@ CALLS_A_STEP = 1.0
 def ablations(found: LoaderChosen) -> list[Treatment]:
     """`host_batch` and `loader_only`; `compute_only` has rounds of its own.
 
-    Without an accelerator a host batch needs no transfer, so it says no more than `compute_only` does.
+    Without an accelerator a host batch needs no transfer, so it says no more than `compute_only` does. What says most
+    comes first.
     """
     baseline = found.configuration
     pins = serves_pinning(found.accelerator)
-    made = [loader_only(baseline, pin_memory=False)]
-    if pins:
-        made.append(loader_only(baseline, pin_memory=True))
-    if transfers(found):
-        made.append(host_batch(baseline, pin_memory=False, non_blocking=baseline.non_blocking is True))
-    if transfers(found) and pins:
-        made += [host_batch(baseline, pin_memory=True, non_blocking=wait_free) for wait_free in (False, True)]
-    return made
+    copies = [(False, baseline.non_blocking is True)] if transfers(found) else []
+    if copies and pins:
+        copies = [(True, True), *copies, (True, False)]
+    loaders = [False, True] if pins else [False]
+    return [
+        *(loader_only(baseline, pin_memory=pinned) for pinned in loaders),
+        *(host_batch(baseline, pin_memory=pinned, non_blocking=wait_free) for pinned, wait_free in copies),
+    ]
 
 
 def transfers(found: LoaderChosen) -> bool:

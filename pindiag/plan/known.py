@@ -213,9 +213,13 @@ class Known:
             block=1 + max((block.block for block in self._ordered), default=0),
             round=round_number,
             trial=trial,
-            seconds=SHORT_BLOCK_S if self.spec.budget_s < SHORT_BUDGET_S else BLOCK_S,
+            seconds=SHORT_BLOCK_S if self._short else BLOCK_S,
             steps=self.spec.steps,
         )
+
+    @property
+    def _short(self) -> bool:
+        return self.spec.budget_s < SHORT_BUDGET_S or not (self.spec.sweep or self.spec.fresh)
 
     @property
     def next_round(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pindiag.model import NextBlocks, Treatment
-from pindiag.plan.budget import FRESH_SHARE, WINDOWS_SHARE, Budget
+from pindiag.plan.budget import ENDING_SHARE, FRESH_SHARE, Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
 from pindiag.plan.extras import ablations, tweaks
 from pindiag.plan.known import Known
@@ -65,12 +65,12 @@ class Lineup:
 
     @cached_property
     def _later_s(self) -> float:
+        race_s = self._budget.race_share * self._budget.whole_s
         ceilings_s = FEWEST_FOR_INTERVAL * self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY])
-        profiled = 1 + len(self.configurations)
-        windows_s = min(profiled * self._budget.window_s, WINDOWS_SHARE * self._budget.whole_s)
+        windows_s = (1 + len(self.configurations)) * self._budget.window_s
         fresh = [made for made in self._known.wanted if self._known.runs_fresh(made)]
         fresh_s = FEWEST_FOR_INTERVAL * (2 + len(fresh)) * self._budget.launch_s if fresh else 0.0
-        return ceilings_s + windows_s + min(fresh_s, FRESH_SHARE * self._budget.race_share * self._budget.whole_s)
+        return min(ceilings_s + windows_s, ENDING_SHARE * race_s) + min(fresh_s, FRESH_SHARE * race_s)
 
     def two_more_rounds_s(self, extras: int) -> float:
         """What two more rounds take at least: the baseline twice, the leader, and what is beside the race."""
@@ -103,11 +103,7 @@ class Lineup:
         for_three_s = left_s / max(FEWEST_FOR_INTERVAL - place + 1, 1)
         while extras and self._round_s(alive[:1], extras) > for_three_s:
             extras.pop()
-        for_all_s = left_s / (self._known.spec.rounds - place + 1)
-        beside_s = self._round_s([], extras)
-        mean_s = self._budget.blocks_s(made.id for made in alive) / max(len(alive), 1) or self._budget.any_block_s
-        rooms = [int((seconds - beside_s) / mean_s) for seconds in (for_all_s, for_three_s)]
-        room = max(rooms[0], min(FEWEST_CONTENDERS, rooms[1]), 1)
+        room = self._room(place, alive, extras, left_s)
         hopeless = self._hopeless(alive if room < len(alive) else [])
         kept = [made for made in alive if made.id not in hopeless][:room]
         lineup = self._lineup(
@@ -118,6 +114,20 @@ class Lineup:
             },
         )
         return NextBlocks(planned=lineup.planned, skipped=lineup.skipped, predicted=hopeless)
+
+    def _room(self, place: int, alive: Sequence[Treatment], extras: Sequence[Treatment], left_s: float) -> int:
+        """How many configurations fit beside what else a round has; extras are mostly known after three rounds.
+
+        Configurations give way until three are left, then rounds until three are left, then configurations again.
+        """
+        to_three = max(FEWEST_FOR_INTERVAL - place + 1, 1)
+        mean_s = self._budget.blocks_s(made.id for made in alive) / len(alive) if alive else self._budget.any_block_s
+        for_configurations_s = left_s - to_three * (self._round_s([], extras) - self._round_s([], []))
+        rooms = [
+            int((for_configurations_s / rounds - self._round_s([], [])) / mean_s)
+            for rounds in (self._known.spec.rounds - place + 1, to_three)
+        ]
+        return max(rooms[0], min(FEWEST_CONTENDERS, rooms[1]), 1)
 
     def _round_s(self, configurations: Sequence[Treatment], extras: Sequence[Treatment]) -> float:
         members = [made.id for made in (*configurations, *extras)]

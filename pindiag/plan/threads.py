@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pindiag.journal import Journal
 from pindiag.model import LoaderChosen, Treatment
 from pindiag.plan.known import Known
-from pindiag.plan.treatments import has_pin_thread, treatment
+from pindiag.plan.treatments import has_pin_thread, serves_pinning, treatment
 
 
 class Threads:
@@ -29,6 +29,8 @@ class Threads:
 
     def under(self, made: Treatment) -> int | None:
         """The number that a fresh process has under a treatment; None where it is not known or cannot differ."""
+        if not serves_pinning(self._accelerator):
+            return None
         if made.tweak == "intraop_threads":
             number = made.changes["intraop_threads"]
             return None if number is None else int(number)
