@@ -62,7 +62,7 @@ def target(run: RunEvidence) -> TargetFigures:
     It failed when a launch as written gave nothing: the first, or two of them where others went well. What another
     treatment's block ended in a live launch is that treatment's failure.
     """
-    own = [launch for launch in run.journal.launches if _as_written(run, launch)]
+    own = [launch for launch in run.journal.launches if _as_written(launch)]
     broken = [launch for launch in own if _broken(launch)]
     failed = len(broken) > (1 if any(launch.measured for launch in own) else 0)
     last = (broken if failed else own)[-1:]
@@ -79,10 +79,11 @@ def target(run: RunEvidence) -> TargetFigures:
     )
 
 
-def _as_written(run: RunEvidence, launch: Launch) -> bool:
-    if launch.isolation == "fresh":
-        return launch.treatment is None or not launch.treatment.changes
-    return launch.unfinished is None or run.journal.trial(launch.unfinished.trial) == run.journal.baseline_id
+def _as_written(launch: Launch) -> bool:
+    """Whether what it ran last was the script's own configuration."""
+    pending = launch.unfinished
+    treatment = launch.treatment if pending is None else launch.trial_of(pending)
+    return treatment is None or (treatment.kind == "configuration" and not treatment.changes)
 
 
 def _broken(launch: Launch) -> bool:

@@ -55,11 +55,11 @@ class Recorded:
         return next((record.order.purpose for record in began), None)
 
 
-def recorded(folder, *, pairs=4, more=lambda sweep: None):
-    sweep = synthetic_run.Sweep(folder / "run", 6, 6, trace_kernels=3, seed=0, fresh=False)
+def recorded(folder, *, rounds=6, pairs=4, more=lambda sweep: None):
+    sweep = synthetic_run.Sweep(folder / "run", 6, rounds, trace_kernels=3, seed=0, fresh=False)
     sweep.discover()
     sweep.scout()
-    sweep.live_rounds(6)
+    sweep.live_rounds(rounds)
     more(sweep)
     sweep.verify(pairs)
     run = sweep.finished()
@@ -77,8 +77,8 @@ def few_pairs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def unverified(tmp_path_factory):
-    return recorded(tmp_path_factory.mktemp("unverified"), pairs=0)
+def many_rounds(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("many"), rounds=10, pairs=0)
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +238,15 @@ def test_a_live_launch_without_a_block_is_the_scripts_failure_only_under_the_bas
                 ),
             ]
         assert dataclasses.replace(live, records=records).analysed().target.status == status
+
+
+def test_a_script_that_fails_before_its_loader_is_known_has_failed(live):
+    kept = [r for r in live.records if r.launch == 0 or (r.launch == 1 and isinstance(r, LaunchBegan))]
+    end = next(r for r in live.records if r.launch == 1 and isinstance(r, LaunchEnded))
+    failed = msgspec.structs.replace(end, status="failed", exit="exit status 1", reason="ValueError: no")
+    found = dataclasses.replace(live, records=[*kept, failed]).analysed()
+    assert (found.target.status, found.target.error) == ("failed", "ValueError: no")
+    assert_honest(found)
 
 
 def test_a_refused_treatment_is_skipped_with_the_reason(live):
@@ -402,19 +411,19 @@ def drifting(run):
     )
 
 
-def test_live_results_that_drift_are_provisional(live, unverified):
-    assert fact(live.analysed(), "live_drift").value is False
-    alone = drifting(unverified).analysed()
-    assert fact(alone, "live_drift").value is True
-    assert alone.recommendation.firmness == "provisional"
-    judged = drifting(live).analysed()
-    assert judged.recommendation.firmness == "verified"
+def test_live_results_that_drift_need_fresh_ones(live, many_rounds):
+    steady, drifted = many_rounds.analysed(), drifting(many_rounds).analysed()
+    assert (fact(steady, "live_drift").value, steady.recommendation.firmness) == (False, "measured")
+    assert (fact(drifted, "live_drift").value, drifted.recommendation.firmness) == (True, "provisional")
+    assert steady.recommendation.trial == drifted.recommendation.trial == LEADER
+    assert drifting(live).analysed().recommendation.firmness == "verified"
 
 
-def test_later_live_rounds_alone_do_not_make_six(unverified):
-    found = unverified.analysed()
-    assert (found.recommendation.trial, found.recommendation.firmness) == (LEADER, "provisional")
-    assert found.verification is None
+def test_rounds_that_did_not_choose_it_stand_behind_what_is_measured(many_rounds):
+    found = many_rounds.analysed().recommendation
+    assert found.versus_baseline.rounds == 7
+    few = many_rounds.changed(lambda block: None if block.round in (7, 8) else block).analysed()
+    assert few.recommendation.firmness == "provisional"
 
 
 # ------------------------------------------------------------------------------------------------------ drawing
