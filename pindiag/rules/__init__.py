@@ -8,9 +8,9 @@ from __future__ import annotations
 from pindiag.model import Finding
 from pindiag.rules import engine
 from pindiag.rules.catalogue import catalogue, explain, markdown_table
-from pindiag.rules.engine import primary
 from pindiag.rules.factors import factors
 from pindiag.rules.inputs import Inputs
+from pindiag.rules.ranking import primary
 from pindiag.rules.registry import RULES
 from pindiag.rules.verdict import verdict
 

@@ -6,8 +6,8 @@ import difflib
 import inspect
 
 from pindiag.errors import UnknownRule
-from pindiag.rules.engine import Rule
 from pindiag.rules.registry import RULES
+from pindiag.rules.rule import Rule
 
 
 def catalogue() -> tuple[Rule, ...]:

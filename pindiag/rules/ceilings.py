@@ -70,20 +70,30 @@ def pin_thread_cost(facts: Facts) -> Experiment | None:
     return _over(facts, _drained(facts, workers, True), _drained(facts, workers, False))
 
 
+def workers_alone(facts: Facts) -> Experiment | None:
+    """What those who make batches deliver, over the script as written.
+
+    It is the loader drained without a pin thread, where that was done.
+    """
+    workers = facts.configuration.num_workers
+    drained = _drained(facts, workers, False) or _drained(facts, workers, facts.configuration.pin_memory)
+    return _over(facts, drained, facts.baseline)
+
+
 def as_slow_as_training(alone: Experiment | None) -> bool:
     """Whether a drained loader is hardly faster than the training that it feeds."""
     return alone is not None and alone.effect <= AS_SLOW
+
+
+def outpaces(alone: Experiment | None) -> bool:
+    """Whether a drained loader is shown to deliver clearly more than the training that it feeds takes."""
+    return alone is not None and alone.step.interval is not None and alone.step.interval[0] > AS_SLOW
 
 
 def keeps_up(facts: Facts, trial: Trial | None = None) -> bool:
     """Whether a perfect loader is shown to bring nothing worth having, so that what is left is copies and the step."""
     perfect = perfect_loader(facts, trial)
     return perfect is not None and perfect.excluded
-
-
-def bound(ceiling: Experiment | None, otherwise: float) -> float:
-    """What removing a stage gives at most: its ceiling where that was measured, else what its share leaves."""
-    return otherwise if ceiling is None else max(ceiling.effect, 1.0)
 
 
 def title(trial: Trial) -> str:

@@ -255,10 +255,28 @@ class Facts:
         found = [each for over in starts for each in self._experiments(over, wanted)]
         return self.alone(**wanted) + [_among(each, len(found)) for each in found]
 
+    def tweaks(self) -> list[Trial]:
+        """Tweaks that have a throughput."""
+        return [trial for trial in self._trials.values() if trial.kind == "tweak" and trial.status == "measured"]
+
+    def planned(self, experiments: Sequence[Experiment]) -> list[Experiment]:
+        """Experiments that a cause already shown by other means asks for.
+
+        They are corrected for their own number, not for all configurations that were compared.
+        """
+        return [_among(self._uncorrected(each), len(experiments)) for each in experiments]
+
+    def _uncorrected(self, each: Experiment) -> Experiment:
+        pair = self.inputs.between(each.trial.id, each.over.id) if self.inputs.between else None
+        if pair is None or pair.ci95 is None or each.gain.verified:
+            return each
+        step = self._gain(pair.ratio, pair.ci95, _corrected(pair), False, pair.rounds)
+        return replace(each, step=step, faster=step.significant and _above_one(each.gain))
+
     def tweaked(self, tweak: Tweak) -> Experiment | None:
         """A tweak over the same configuration without it, the script as written where that was tried."""
         own = self.inputs.baseline
-        trials = [trial for trial in self._trials.values() if trial.tweak == tweak and trial.status == "measured"]
+        trials = [trial for trial in self.tweaks() if trial.tweak == tweak]
         plain = [one for one in self._trials.values() if one.kind == "configuration" and one.status == "measured"]
         pairs = [(trial, over) for trial in trials for over in plain if over.configuration == trial.configuration]
         found = [made for trial, over in pairs if (made := self.experiment(trial, over))]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.rules import ceilings
-from pindiag.rules.engine import Options, Ruling, at_most, rule
 from pindiag.rules.inputs import Facts
-from pindiag.rules.supply import making_held_back, more_workers, more_workers_remedy, supply
+from pindiag.rules.rule import Options, Ruling, at_most, rule
+from pindiag.rules.supply import (
+    alone_in_words,
+    makers_are_the_limit,
+    more_workers,
+    more_workers_remedy,
+    outpaced,
+    supply,
+)
 
 
 @rule(
@@ -28,9 +35,9 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         less than 1.05 ×), the makers of batches are at work at least `busy_share` of the time (0.5: idle workers
         are not what is missing), and at least `cpu_share` of that work is on a CPU or queueing for one (0.5: what
         takes more than half of the time decides). Confirmed when more workers alone were faster; or when training on
-        batches that are ready was, while the loader alone (with workers) is as slow as training and fewer workers
-        were no faster. Without that replay, where all processes together already use `full_share` of the CPUs (0.9),
-        more workers have no room: then it stays suspected.
+        ready batches was, while the workers alone (where there are any) are as slow as training and fewer of them
+        were no faster. Ruled out where the workers alone deliver clearly more than training takes. Where all processes
+        together use `full_share` of the CPUs (0.9) neither shows anything, since they compete: then it stays suspected.
 
     Example:
         `DataLoader(dataset, batch_size=64)` over JPEGs decoded by Pillow: the wait is spent on CPU, and
@@ -48,28 +55,30 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
     """
     wait = facts.number("wait_share")
     made = supply(facts)
-    full = facts.get("target_cpu_share")
-    replay = making_held_back(facts)
+    full = (facts.get("target_cpu_share") or 0.0) >= options["full_share"]
+    alone = ceilings.workers_alone(facts)
     return Ruling(
         points=wait >= options["wait_share"]
         and made.busy_share >= options["busy_share"]
-        and made.cpu_share >= options["cpu_share"],
+        and made.cpu_share >= options["cpu_share"]
+        and (full or not outpaced(facts)),
         explanation=(
             f"The loop waits {figures.share(wait)} of each step for its batch; {made.who} "
             f"{made.verb} at work {figures.share(made.busy_share)} of the time, "
-            f"{figures.share(made.cpu_share)} of it on a CPU."
+            f"{figures.share(made.cpu_share)} of it on a CPU.{alone_in_words(facts)}"
         ),
         evidence=facts.evidence("wait_share", *made.names, "target_cpu_share"),
         experiments=more_workers(facts),
         settled_by="a run with more workers, or on batches that are ready,",
-        bound=ceilings.bound(replay, at_most(wait)),
-        ceiling=replay,
-        at_limit=ceilings.as_slow_as_training(ceilings.loader_alone(facts)),
+        bound=at_most(wait),
+        ceiling=ceilings.perfect_loader(facts),
+        ceiling_shows=makers_are_the_limit(facts),
+        at_limit=ceilings.as_slow_as_training(alone),
         advice="Make a sample cheaper: smaller images, a faster decoder, transforms on the GPU, results kept on disk.",
         remedy=more_workers_remedy(facts),
         irremovable=(
             "But the CPUs are all in use, so more workers could not show it; cheaper transforms would."
-            if full is not None and full >= options["full_share"]
+            if full
             else None
         ),
     )

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.rules import ceilings
-from pindiag.rules.engine import Options, Ruling, at_most, rule
 from pindiag.rules.inputs import Facts
-from pindiag.rules.supply import making_held_back, more_workers, more_workers_remedy, supply
+from pindiag.rules.rule import Options, Ruling, at_most, rule
+from pindiag.rules.supply import (
+    alone_in_words,
+    makers_are_the_limit,
+    more_workers,
+    more_workers_remedy,
+    outpaced,
+    supply,
+)
 
 
 @rule(
@@ -26,8 +33,9 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
         The script as written waits for at least `wait_share` of each step (0.05: below, a free loader would bring
         less than 1.05 ×), the makers of batches are fetching at least `busy_share` of the time (0.5), and less than
         `cpu_share` of that (0.5: what takes more than half decides) is on a CPU or queueing for one. Confirmed when
-        more workers alone were faster: waits overlap, whatever they are for; or when training on batches that are
-        ready was, while the loader alone (with workers) is as slow as training and fewer workers were no faster.
+        more workers alone were faster: waits overlap, whatever they are for; or when training on ready batches was,
+        while the workers alone (where there are any) are as slow as training and fewer of them were no faster. Ruled
+        out where the workers alone deliver clearly more than training takes.
 
     Example:
         A dataset that opens one small file a sample on a network filesystem.
@@ -43,21 +51,23 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
     """
     wait = facts.number("wait_share")
     made = supply(facts)
-    replay = making_held_back(facts)
     return Ruling(
         points=wait >= options["wait_share"]
         and made.busy_share >= options["busy_share"]
-        and made.cpu_share < options["cpu_share"],
+        and made.cpu_share < options["cpu_share"]
+        and not outpaced(facts),
         explanation=(
             f"The loop waits {figures.share(wait)} of each step for its batch; {made.who} {made.verb} fetching "
             f"{figures.share(made.busy_share)} of the time, {figures.share(made.cpu_share)} of it on a CPU."
+            f"{alone_in_words(facts)}"
         ),
         evidence=facts.evidence("wait_share", *made.names, "read_bytes_per_s", "major_faults_per_s", "psi_io_share"),
         experiments=more_workers(facts),
         settled_by="a run with more workers, or with the data on a faster disk,",
-        bound=ceilings.bound(replay, at_most(wait)),
-        ceiling=replay,
-        at_limit=ceilings.as_slow_as_training(ceilings.loader_alone(facts)),
+        bound=at_most(wait),
+        ceiling=ceilings.perfect_loader(facts),
+        ceiling_shows=makers_are_the_limit(facts),
+        at_limit=ceilings.as_slow_as_training(ceilings.workers_alone(facts)),
         advice="Bring the data nearer: a local disk, few large files in place of many small ones.",
         remedy=more_workers_remedy(facts),
     )

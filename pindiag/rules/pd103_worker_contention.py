@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.engine import Options, Ruling, require, rule
+from pindiag.rules import ceilings
 from pindiag.rules.inputs import Facts
+from pindiag.rules.rule import Options, Ruling, require, rule
 from pindiag.rules.supply import fewer_workers
 
 
@@ -26,7 +27,8 @@ def worker_contention(facts: Facts, options: Options) -> Ruling:
         The processes of the target spend at least `run_delay_share` of the CPU time they want queueing for it
         (0.15: on machines with CPUs to spare it stays below 0.05) while they use at least `own_share` of the usable
         CPUs themselves (0.5: below, it is other programs that they queue behind); or they use at least `full_share`
-        of them (0.9). Confirmed when fewer workers alone (at least one) were faster.
+        of them (0.9). Confirmed when fewer workers alone (at least one) were faster; ruled out where
+        training on ready batches, which need no workers, was not.
 
     Example:
         `num_workers=16` in a container that may use 4 CPUs.
@@ -57,6 +59,7 @@ def worker_contention(facts: Facts, options: Options) -> Ruling:
             "run_delay_share", "target_cpu_share", "involuntary_switches_per_s", "psi_cpu_share", "usable_cpus"
         ),
         experiments=fewer_workers(facts),
+        ceiling=ceilings.perfect_loader(facts),
         settled_by="a run with fewer workers",
         remedy={"num_workers": fewer} if usable and fewer < workers else {},
     )

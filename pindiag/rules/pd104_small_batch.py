@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.engine import Options, Ruling, require, rule
 from pindiag.rules.inputs import Facts
+from pindiag.rules.rule import Options, Ruling, require, rule
 
 
 @rule(

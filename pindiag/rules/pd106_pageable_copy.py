@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.rules import ceilings
-from pindiag.rules.engine import Options, Ruling, at_most, require, rule
 from pindiag.rules.inputs import Experiment, Facts
+from pindiag.rules.rule import Options, Ruling, at_most, require, rule
 
 
 @rule(
@@ -29,7 +29,8 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
         none before and after, *and* the time in the copies fell to at most `fell_to` of what it was (0.7: pinned
         copies are several times faster where they matter). A gain without faster copies comes from the pin thread
         receiving batches in place of the main thread, and is not counted here. Where pinning was not tried: when
-        ready batches were trained on faster from pinned memory, and the script's own loader keeps up with those.
+        ready batches were trained on faster with copies that cost nothing, and the script's own loader keeps up with
+        ready ones. Ruled out where that is no faster.
 
     Example:
         `DataLoader(dataset, batch_size=64, num_workers=4)` with batches of 38 MB: 9 ms a copy, 0.7 ms pinned.
@@ -51,9 +52,6 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
     tried = facts.steps(pin_memory=True) + facts.steps(pin_memory=True, non_blocking=True)
     tried = [each for each in tried if each.over.configuration.num_workers in (0, own.num_workers)]
     attributed = [each for each in tried if not each.faster or _copies_fell(facts, each, options["fell_to"])]
-    replay = None
-    if not tried and ceilings.keeps_up(facts):
-        replay = ceilings.pinned_copies(facts, non_blocking=own.non_blocking is True)
     return Ruling(
         points=share >= options["transfer_share"] and bool(attributed or not tried),
         explanation=f"Copies from pageable memory take {figures.share(share)} of each step.",
@@ -66,8 +64,9 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
         ],
         experiments=attributed,
         settled_by="a run with pin_memory=True and non_blocking=True",
-        bound=ceilings.bound(replay, at_most(share)),
-        ceiling=replay,
+        bound=at_most(share),
+        ceiling=ceilings.perfect_copies(facts),
+        ceiling_shows=ceilings.keeps_up(facts) and not tried,
         remedy={"pin_memory": True} if own.non_blocking is True else {"pin_memory": True, "non_blocking": True},
     )
 

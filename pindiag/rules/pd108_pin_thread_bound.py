@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.model import Evidence, Trial
+from pindiag.model import Trial
 from pindiag.rules import ceilings
-from pindiag.rules.engine import Options, Ruling, at_most, require, rule
 from pindiag.rules.inputs import Experiment, Facts
+from pindiag.rules.rule import Options, Ruling, at_most, require, rule
+from pindiag.rules.settle import as_evidence
 
 
 @rule(
@@ -52,7 +53,9 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
     cost = ceilings.pin_thread_cost(facts)
     if cost is None or cost.step.interval is None:
         return _by_busy_share(facts, options)
-    return _by_ceiling(facts, cost, _pinned_training(facts))
+    trained = _pinned_training(facts)
+    require(bool(trained), "As written the loader does not pin, so no pin thread runs; none that pins was tried.")
+    return _by_ceiling(facts, cost, trained)
 
 
 def _by_ceiling(facts: Facts, cost: Experiment, trained: list[Trial]) -> Ruling:
@@ -68,11 +71,12 @@ def _by_ceiling(facts: Facts, cost: Experiment, trained: list[Trial]) -> Ruling:
             f"With the pin thread the loader alone delivers {_times(cost)} of what it does without.{paced}{unpinned}"
         ),
         evidence=[
-            *(_shown(each) for each in [cost, *follows]),
+            *(as_evidence(each, facts) for each in [cost, *follows]),
             *facts.evidence("pin_busy_share", "pin_receive_ms", "pin_pin_ms", "pin_idle_ms", "wait_share"),
         ],
-        experiments=_without_the_thread(facts),
+        experiments=facts.planned(_without_the_thread(facts)),
         settled_by="a run with pinning and without workers",
+        ceiling=ceilings.perfect_loader(facts, follows[0].over) if follows else None,
         at_limit=True,
     )
 
@@ -102,22 +106,12 @@ def _pinned_training(facts: Facts) -> list[Trial]:
 
 
 def _without_the_thread(facts: Facts) -> list[Experiment]:
+    """No workers against the script's number of them, both pinned; and no pinning, where the script pins."""
+    unworked = [each for each in facts.steps(num_workers=0) if each.over.configuration.pin_memory]
     if not facts.configuration.pin_memory:
-        return [each for each in facts.steps(num_workers=0) if each.over.configuration.pin_memory]
-    return [
-        *facts.alone(pin_memory=False),
-        *facts.alone(num_workers=0),
-        *facts.alone(num_workers=0, pin_memory=False),
-    ]
+        return unworked
+    return [*facts.alone(pin_memory=False), *unworked, *facts.alone(num_workers=0, pin_memory=False)]
 
 
 def _times(each: Experiment) -> str:
     return figures.ratio_with_interval(each.effect, each.step.interval)
-
-
-def _shown(each: Experiment) -> Evidence:
-    interval = "" if each.step.interval is None else f"; 95 % interval {figures.interval(each.step.interval)}"
-    blocks = ", ".join(str(block) for block in [*each.trial.blocks, *each.over.blocks])
-    return Evidence(
-        name=f"{each.trial.id} over {each.over.id}", value=each.effect, unit="×", source=f"blocks {blocks}{interval}"
-    )

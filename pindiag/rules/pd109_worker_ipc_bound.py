@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.engine import Options, Ruling, at_most, require, rule
+from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts
+from pindiag.rules.rule import Options, Ruling, at_most, require, rule
 from pindiag.rules.supply import contended_share, fewer_workers, supply
 
 
@@ -28,7 +29,7 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         the workers are fetching less than `busy_share` of the time (0.8: workers that always fetch are the limit
         themselves). Confirmed when no workers were faster than the script as written, or than the same with
         pinning; or when fewer were, while processes queue for CPUs less than `run_delay_share` of what they want
-        (0.15: above, `worker_contention` explains it).
+        (0.15: above, `worker_contention` explains it). Ruled out where ready batches are trained on no faster.
 
     Example:
         A `TensorDataset` in memory with `num_workers=4`.
@@ -56,6 +57,7 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         experiments=[*_without_workers(facts), *(fewer_workers(facts) if calm else [])],
         settled_by="a run without workers",
         bound=at_most(wait),
+        ceiling=ceilings.perfect_loader(facts),
         remedy={"num_workers": 0},
     )
 

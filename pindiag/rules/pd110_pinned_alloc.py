@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.engine import Options, Ruling, at_most, require, rule
 from pindiag.rules.inputs import Facts
+from pindiag.rules.rule import Options, Ruling, at_most, require, rule
 
 
 @rule(

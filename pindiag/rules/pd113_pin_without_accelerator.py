@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pindiag.rules.engine import Options, Statement, require, rule
 from pindiag.rules.inputs import Facts
+from pindiag.rules.rule import Options, Statement, require, rule
 
 
 @rule(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.model import Evidence, Status, Trial
-from pindiag.rules.engine import Options, Statement, at_most, rule
 from pindiag.rules.inputs import WORTH, Facts, Gain
+from pindiag.rules.rule import Options, Statement, at_most, rule
 
 
 @rule(

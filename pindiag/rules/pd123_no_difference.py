@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pindiag import figures
 from pindiag.model import Evidence
-from pindiag.rules.engine import Options, Statement, require, rule
 from pindiag.rules.inputs import Facts, Gain
+from pindiag.rules.rule import Options, Statement, require, rule
 
 
 @rule(

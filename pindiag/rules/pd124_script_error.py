@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pindiag.model import Evidence
-from pindiag.rules.engine import Options, Statement, rule
 from pindiag.rules.inputs import Facts
+from pindiag.rules.rule import Options, Statement, rule
 
 
 @rule(

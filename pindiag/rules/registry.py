@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pindiag.rules.engine import Rule
 from pindiag.rules.pd101_cpu_bound import cpu_bound
 from pindiag.rules.pd102_io_bound import io_bound
 from pindiag.rules.pd103_worker_contention import worker_contention
@@ -20,6 +19,7 @@ from pindiag.rules.pd120_launch_bound import launch_bound
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
     cpu_bound,

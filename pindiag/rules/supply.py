@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pindiag import figures
 from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts
 
@@ -53,17 +54,29 @@ def more_workers_remedy(facts: Facts) -> dict[str, bool | int | None]:
     return {"num_workers": workers} if untried else {}
 
 
-def making_held_back(facts: Facts) -> Experiment | None:
-    """The perfect loader, where it takes away the making of batches and hardly anything else.
+def makers_are_the_limit(facts: Facts) -> bool:
+    """Whether what a perfect loader takes away is the making of batches, and hardly anything else.
 
-    With workers the loader alone has to be as slow as training: otherwise it is the interplay of the two that costs.
-    And where the same script was faster with fewer workers or none, those who make batches are not too few.
+    With workers, these alone (no pin thread) have to be as slow as training: otherwise it is what comes between that
+    costs. And where the same was faster with fewer workers or none, those who make batches are not too few.
     """
-    crowded = [each for each in [*fewer_workers(facts), *facts.alone(num_workers=0)] if each.faster]
-    in_workers = facts.configuration.num_workers > 0
-    if crowded or (in_workers and not ceilings.as_slow_as_training(ceilings.loader_alone(facts))):
-        return None
-    return ceilings.perfect_loader(facts)
+    if any(each.faster for each in [*fewer_workers(facts), *facts.steps(num_workers=0)]):
+        return False
+    return facts.configuration.num_workers == 0 or ceilings.as_slow_as_training(ceilings.workers_alone(facts))
+
+
+def outpaced(facts: Facts) -> bool:
+    """Whether the workers, drained with nothing beside them, deliver clearly more than training takes."""
+    return facts.configuration.num_workers > 0 and ceilings.outpaces(ceilings.workers_alone(facts))
+
+
+def alone_in_words(facts: Facts) -> str:
+    """What the workers alone deliver; "" where there are none, or they were not drained."""
+    alone = ceilings.workers_alone(facts) if facts.configuration.num_workers > 0 else None
+    if alone is None:
+        return ""
+    shown = figures.ratio_with_interval(alone.effect, alone.step.interval)
+    return f" Drained alone, the workers deliver {shown} what training takes."
 
 
 def contended_share(facts: Facts) -> float:

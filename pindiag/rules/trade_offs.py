@@ -37,7 +37,20 @@ def _pinning(changed: Mapping[str, bool | int | None], facts: Facts, trial: Tria
         return None
     locked = facts.get("pinned_reckoned_bytes", trial) if trial else None
     size = f" (about {figures.byte_size(locked)})" if locked else ""
-    return f"Pinned memory{size} cannot be swapped out or used by other processes."
+    return f"Pinned memory{size} cannot be swapped out or used by other processes.{_threads(changed, facts)}"
+
+
+def _threads(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
+    """What the pin thread that comes with it takes from the training process, unless that was shown to cost nothing."""
+    left, whole = facts.get("intraop_threads_pin_thread"), facts.get("intraop_threads_no_pin_thread")
+    tried = facts.tweaked("intraop_threads")
+    workers = changed.get("num_workers", facts.configuration.num_workers)
+    if left is None or whole is None or left >= whole or not workers or (tried and tried.excluded):
+        return ""
+    return (
+        f" Its thread leaves the training process {figures.count(left)} of {figures.count(whole)} intra-op threads for "
+        "work of its own on the CPU (PD126)."
+    )
 
 
 def _asynchronous(changed: Mapping[str, bool | int | None]) -> str | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Sequence
 from typing import Literal
 
 from pindiag import figures
-from pindiag.model import Effect, Finding, Fix, Trial, Verdict
+from pindiag.model import Effect, Finding, Fix, Trial, Tweak, Verdict
 from pindiag.rules import ceilings
-from pindiag.rules.engine import ROUNDS_TO_CLAIM, is_cause, measured_fix, primary, recommended_trial
-from pindiag.rules.inputs import CONFIGURATION_KEYS, Facts, Inputs, Missing, changes
+from pindiag.rules.inputs import Facts, Inputs, Missing, changes
+from pindiag.rules.ranking import is_cause, primary
 from pindiag.rules.registry import RULES
+from pindiag.rules.remedies import ROUNDS_TO_CLAIM, measured_fix, recommended_trial
 
+TWEAKS = typing.get_args(Tweak)
 LONGEST_ERROR = 16
 """Words of an exception in the headline, which holds at most 24."""
 LIMITS = {rule.name: rule.limit for rule in RULES}
@@ -132,7 +135,7 @@ def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts
     headline = f"Set `{figures.arguments(fix.changes)}`{_place(facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
     why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
-    return headline, f"{_capital(_how_sure(effect, facts))}. {why}"
+    return headline, f"{_capital(_how_sure(fix, effect, facts))}. {why}"
 
 
 def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
@@ -147,7 +150,11 @@ def _no_difference(first: Finding, facts: Facts) -> Said:
     tried = len(facts.measured())
     if not tried:
         return f"The script trains at {_now(facts)}.", f"{first.explanation} {facts.why_alone}"
-    if not _told_apart(facts) or (first.status != "confirmed" and first.cause == "no_difference"):
+    if (
+        not _told_apart(facts)
+        or first.status == "not_settled"
+        or (first.status != "confirmed" and first.cause == "no_difference")
+    ):
         return "No configuration is shown to be faster than what you have.", first.explanation
     floor = facts.inputs.noise_floor.ratio
     noise = "" if floor is None else f" ({figures.floor(floor)})"
@@ -209,11 +216,11 @@ def _change(fix: Fix, facts: Facts) -> str:
         return f"{fix.summary} At most {figures.ratio(effect.ratio)} faster; not tried."
     what = fix.summary.rstrip(".") if _needs_code(fix) else f"Set `{figures.arguments(fix.changes)}`{_place(facts)}"
     epoch = _epoch(fix, facts)
-    return f"{what}: {figures.ratio(effect.ratio)} faster ({_interval(effect)}{epoch}{_how_firm(effect, facts)})."
+    return f"{what}: {figures.ratio(effect.ratio)} faster ({_interval(effect)}{epoch}{_how_firm(fix, effect, facts)})."
 
 
 def _needs_code(fix: Fix) -> bool:
-    return not fix.changes.keys() <= set(CONFIGURATION_KEYS)
+    return not fix.changes.keys().isdisjoint(TWEAKS)
 
 
 def _with_disagreement(lead: str, facts: Facts) -> str:
@@ -234,21 +241,22 @@ def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
     return one[0] <= other[1] and other[0] <= one[1]
 
 
-def _how_sure(effect: Effect, facts: Facts) -> str:
-    return f"{_interval(effect)}{_how_firm(effect, facts)}"
+def _how_sure(fix: Fix, effect: Effect, facts: Facts) -> str:
+    return f"{_interval(effect)}{_how_firm(fix, effect, facts)}"
 
 
 def _interval(effect: Effect) -> str:
     return f"95 % interval {figures.interval(effect.ci95)}, " if effect.ci95 else "no interval, "
 
 
-def _how_firm(effect: Effect, facts: Facts) -> str:
+def _how_firm(fix: Fix, effect: Effect, facts: Facts) -> str:
     verification = facts.inputs.verification
     if effect.kind == "verified" and verification:
         return f"verified by {verification.pairs} pairs of fresh launches"
     if effect.kind != "provisional":
         return effect.kind
-    rounds = max((block.round for block in facts.inputs.blocks if block.purpose != "verify"), default=0)
+    trial = _trial_of(fix, facts)
+    rounds = trial.versus_baseline.rounds if trial and trial.versus_baseline else 0
     asks = f"; pindiag asks for {ROUNDS_TO_CLAIM}" if rounds < ROUNDS_TO_CLAIM else ", the rounds that chose it"
     return f"provisional: {rounds} round{'' if rounds == 1 else 's'}{asks}"
 
@@ -262,9 +270,12 @@ def _epoch(fix: Fix, facts: Facts) -> str:
 
 
 def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
-    wanted = fix.changes
+    """The trial that a fix makes of the script as written."""
+    tweak = next((name for name in TWEAKS if name in fix.changes), None)
+    wanted = {name: value for name, value in fix.changes.items() if name != tweak}
+    tried = [*facts.tweaks(), *facts.measured()]
     return next(
-        (trial for trial in facts.measured() if changes(facts.configuration, trial.configuration) == wanted), None
+        (one for one in tried if one.tweak == tweak and changes(facts.configuration, one.configuration) == wanted), None
     )
 
 

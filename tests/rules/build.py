@@ -4,6 +4,7 @@ import re
 
 from pindiag.model import (
     BlockFigures,
+    Ceilings,
     Configuration,
     Estimate,
     Fact,
@@ -29,7 +30,8 @@ RUN_LEVEL = frozenset(
 
 def configuration(trial_id):
     """The configuration that a trial's id names: nw4-pin1-nb0-pf4-pw, and -bs128 for a batch size."""
-    parts = dict(re.fullmatch(r"(nw|pin|nb|pf|bs|pw)(.*)", part).groups() for part in trial_id.split("-"))
+    plain = trial_id.partition("+")[0]
+    parts = dict(re.fullmatch(r"(nw|pin|nb|pf|bs|pw)(.*)", part).groups() for part in plain.split("-"))
     workers = int(parts["nw"])
     non_blocking = {None: None, "0": False, "1": True, "mixed": "mixed"}[parts.get("nb")]
     return Configuration(
@@ -42,17 +44,38 @@ def configuration(trial_id):
     )
 
 
+def treated(trial_id):
+    """Ablation, tweak and configuration of an id: host_batch-pin1-nb0, loader_only-nw4-pin1, nw4-pin1+lazy_sync.
+
+    What an ablation's id leaves out is as in nw4-pin0-nb0.
+    """
+    ablation, _, named = trial_id.partition("-")
+    if ablation not in ("compute_only", "host_batch", "loader_only"):
+        return None, trial_id.partition("+")[2] or None, configuration(trial_id)
+    given = dict(part.groups() for part in re.finditer(r"(nw|pin|nb)(\w+)", named))
+    whole = {"nw": "4", "pin": "0", "nb": "0", **given}
+    return ablation, None, configuration("-".join(f"{key}{value}" for key, value in whole.items()))
+
+
+def ceilings_of(trials):
+    """The ablations among trials that were measured."""
+    ran = {kind: [one.id for one in trials if one.ablation == kind] for kind in ("host_batch", "loader_only")}
+    compute = next((one.id for one in trials if one.ablation == "compute_only"), None)
+    return Ceilings(compute_only=compute, **ran)
+
+
 def trial(trial_id, *, ratio=1.0, ci=None, p=None, rounds=6, status="measured", blocks=(), rate=1000.0, epoch_s=None):
     if p is None:
         p = 0.001 if ci and (ci[0] > 1 or ci[1] < 1) else 0.5
+    ablation, tweak, made = treated(trial_id)
     versus = Ratio(ratio=ratio, ci95=tuple(ci) if ci else None, rounds=rounds, p_corrected=p)
     return Trial(
         id=trial_id,
-        kind="configuration",
-        configuration=configuration(trial_id),
-        ablation=None,
-        tweak=None,
-        isolation="fresh",
+        kind="ablation" if ablation else "tweak" if tweak else "configuration",
+        configuration=made,
+        ablation=ablation,
+        tweak=tweak,
+        isolation="live",
         status=status,
         reason=None if status == "measured" else "it failed",
         blocks=list(blocks),
@@ -100,8 +123,13 @@ def inputs(
     rounds=6,
     loader="train.py:14",
     epochs=None,
+    live=None,
 ):
-    """Inputs of a run: `trials` maps ids to keywords of `trial`, `verified` is (ratio, low, high)."""
+    """Inputs of a run.
+
+    `trials` maps ids (of configurations, ablations and tweaks) to keywords of `trial`; `verified` is (ratio, low, high)
+    of fresh pairs, `live` the same of live rounds that do not agree with it.
+    """
     epochs = epochs or {}
     made = [trial(baseline, ci=(1.0, 1.0), p=1.0, blocks=[1, 2], epoch_s=epochs.get(baseline))]
     for number, (name, figures) in enumerate((trials or {}).items(), start=3):
@@ -120,7 +148,9 @@ def inputs(
         recommended_samples_per_second=[1000.0 * verified[0]] * 4,
         ratio=verified[0],
         ci95=(verified[1], verified[2]),
-        agrees_with_live=None,
+        agrees_with_live=False if live else None,
+        live_ratio=live and live[0],
+        live_ci95=live and (live[1], live[2]),
     )
     known = facts(facts_ or {}, baseline)
     for name, more in (trial_facts or {}).items():
@@ -132,6 +162,7 @@ def inputs(
         baseline=baseline,
         recommendation=recommendation or None,
         verification=verification or None,
+        ceilings=ceilings_of(made),
         noise_floor=NoiseFloor(ratio=floor, source="baseline against baseline"),
         target=TargetFigures(**{"exit": "stopped by pindiag", "status": "ok", "files_changed": [], **(target or {})}),
         loader=loader

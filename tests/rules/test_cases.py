@@ -1,16 +1,14 @@
 """Each rule against its cases: what it says about facts and trials that are spelled out."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
 from pindiag import rules
-from pindiag.model import Ceilings
 
-from .build import inputs, trial
+from .build import inputs
+from .recorded import recorded
 
 CASES = [
     pytest.param(path.stem, case, id=f"{path.stem}-{name}")
@@ -20,13 +18,9 @@ CASES = [
 
 
 def made(case):
-    given = {name: value for name, value in case.items() if name not in ("expect", "ceiling")}
-    built = inputs(**given)
-    if "ceiling" not in case:
-        return built
-    ablation = msgspec.structs.replace(trial("nw0-pin0", **case["ceiling"]), id="compute_only", kind="ablation")
-    ceilings = Ceilings(compute_only="compute_only", host_batch=[], loader_only=[])
-    return replace(built, trials=[*built.trials, ablation], ceilings=ceilings)
+    given = {name: value for name, value in case.items() if name != "expect"}
+    recording = given.pop("recorded", None)
+    return recorded(recording, **given) if recording else inputs(**given)
 
 
 @pytest.mark.parametrize(("code", "case"), CASES)
@@ -38,6 +32,14 @@ def test_case(code, case):
         assert finding.severity == expected["severity"]
     if "fix" in expected:
         assert finding.fixes[0].changes == expected["fix"]
+    if "says" in expected:
+        assert expected["says"] in finding.explanation
+    if "effect" in expected:
+        assert (finding.fixes[0].effect.kind, round(finding.fixes[0].effect.ratio, 2)) == tuple(expected["effect"])
+    if "advice" in expected:
+        assert expected["advice"] in finding.fixes[0].summary
+    if "under" in expected:
+        assert finding.consequence_of == expected["under"]
     if "reason" in expected:
         assert expected["reason"] in finding.reason
     assert (finding.experiment is not None) or finding.status not in ("suspected",)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pindiag import rules
 from pindiag.rules import engine
-from pindiag.rules.engine import Rule
+from pindiag.rules.rule import Rule
 
 from .build import RUN_LEVEL, configuration, inputs
 

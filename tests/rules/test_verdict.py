@@ -22,10 +22,9 @@ CASES = {
     "confirmed, with epoch times, provisional": (
         {
             "facts_": BUSY,
-            "trials": FASTER,
+            "trials": {"nw4-pin0": {"ratio": 2.4, "ci": [2.1, 2.7], "rounds": 4}},
             "recommend": "nw4-pin0",
             "firmness": "provisional",
-            "rounds": 4,
             "epochs": {"nw0-pin0": 96.0, "nw4-pin0": 41.0},
         },
         "Preparing batches on the CPU is the limit: 1\u202f000 samples/s.",
@@ -44,7 +43,7 @@ CASES = {
         {"facts_": BUSY},
         "Probably preparing batches on the CPU is the limit; not shown yet.",
         "The loop waits 62 % of each step for its batch; the training process is at work 100 % of the time, 97 % of it "
-        "on a CPU. No experiment has shown it yet; a run with more workers, or with cheaper transforms, would "
+        "on a CPU. No experiment has shown it yet; a run with more workers, or on batches that are ready, would "
         "settle it.",
         ("cpu_bound", "suspected"),
     ),

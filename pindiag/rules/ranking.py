@@ -1,0 +1,123 @@
+"""Among findings: which one hangs under another, and which stands first.
+
+A changed argument or a tweak that was faster confirms a cause and is its fix.
+An ablation confirms too: with the stage taken away the script was faster. But it takes away more than one cause, and
+nobody can train that way, so its ratio only bounds what a fix can bring. Of two causes, one shown by a change that
+brought `a` and one shown by a ceiling `b`, the latter holds training back more where what is left of it after the
+former is mended, `b / a`, still exceeds `a`. So a cause shown by its ceiling alone ranks by the square root of that
+ceiling: it never displaces a measured fix merely because ceilings are larger numbers. Where the intervals of the first
+few effects overlap, none of them is shown to be the largest, and the stage that alone is as slow as training goes
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from pindiag.model import Finding
+from pindiag.rules.inputs import Experiment
+from pindiag.rules.rule import Judged
+from pindiag.rules.settle import OPEN, finding_of
+
+
+def primary(findings: Sequence[Finding]) -> Finding | None:
+    """The one finding that the verdict speaks of, from findings as `judge` orders them.
+
+    None only where nothing could be judged at all.
+    """
+    for finding in findings:
+        if _counts(finding):
+            return finding
+    left = {finding.cause: finding for finding in findings if finding.status not in ("not_applicable", "error")}
+    return left.get("no_difference") or left.get("compute_bound")
+
+
+def _counts(finding: Finding) -> bool:
+    if finding.consequence_of is not None:
+        return False
+    if finding.status == "confirmed":
+        return True
+    return finding.status in OPEN and (finding.severity is not None or finding.cause == "compute_bound")
+
+
+def yield_to_healthy(judged: list[Judged]) -> list[Judged]:
+    """`no_difference` says nothing while a cause is confirmed or suspected."""
+    standing = [each for each in judged if is_cause(each.rule.name) and _stands(each.finding)]
+    if not standing:
+        return judged
+    names = ", ".join(each.rule.name for each in standing)
+    reason = f"A cause is confirmed or suspected: {names}."
+    return [
+        replace(each, finding=finding_of(each.rule, "not_applicable", reason=reason))
+        if each.rule.name == "no_difference" and each.finding.status == "confirmed"
+        else each
+        for each in judged
+    ]
+
+
+def _stands(finding: Finding) -> bool:
+    return finding.status == "confirmed" or (finding.status == "suspected" and finding.severity is not None)
+
+
+def is_cause(name: str) -> bool:
+    """Whether it is a cause of slowness, not a finding of fact or of health."""
+    return name not in ("script_error", "pin_without_accelerator", "compute_bound", "no_difference")
+
+
+def consequences(judged: list[Judged]) -> list[Judged]:
+    """Hang a finding under the confirmed cause that owns it, so that one change confirms one cause only."""
+    owners: list[Judged] = []
+    settled = []
+    for each in sorted(judged, key=lambda one: (one.finding.status != "confirmed", len(one.rule.yields_to))):
+        owner = next((one for one in owners if _owns(one, each)), None)
+        if owner:
+            finding = msgspec.structs.replace(each.finding, consequence_of=owner.rule.name)
+            settled.append(replace(each, finding=finding))
+            continue
+        settled.append(each)
+        owners += [each] if each.best and each.finding.status == "confirmed" else []
+    return settled
+
+
+def _owns(owner: Judged, each: Judged) -> bool:
+    if each.finding.status == "confirmed" and each.best and owner.best:
+        return each.best.trial.id == owner.best.trial.id and each.best.keys == owner.best.keys
+    return each.finding.status in OPEN and owner.rule.name in each.rule.yields_to
+
+
+def _rank(each: Judged) -> tuple[int, float, str]:
+    finding = each.finding
+    if finding.consequence_of is not None:
+        place = 7
+    elif finding.status == "confirmed":
+        order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 4, "no_difference": 4}
+        place = order.get(each.rule.name, 1)
+    elif finding.status in OPEN:
+        behind = each.slight or finding.severity is None
+        place = {"compute_bound": 5, "no_difference": 8}.get(each.rule.name, 6 if behind else 3)
+    else:
+        place = {"ruled_out": 9, "not_applicable": 10, "error": 11}[finding.status]
+    return place, -each.effect, each.rule.code
+
+
+def ranked(judged: Sequence[Judged]) -> list[Judged]:
+    """The most important one first."""
+    return _limit_first(sorted(judged, key=_rank))
+
+
+def _limit_first(ranked: list[Judged]) -> list[Judged]:
+    """Among the first causes whose effects cannot be told apart, the one whose stage alone is as slow as training."""
+    leader = ranked[0].best if ranked else None
+    if leader is None or leader.step.interval is None:
+        return ranked
+    low = leader.step.interval[0]
+    near = [each for each in ranked if each.best and each.finding.consequence_of is None and _reaches(each.best, low)]
+    first = next((each for each in near if each.at_limit and each.finding.status == "confirmed"), None)
+    return ranked if first is None else [first, *(each for each in ranked if each is not first)]
+
+
+def _reaches(best: Experiment, low: float) -> bool:
+    return best.trial.kind != "ablation" and best.step.interval is not None and best.step.interval[1] >= low
