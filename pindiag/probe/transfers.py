@@ -1,27 +1,27 @@
 """Hooks on host-to-device copies and on calls that wait for the device.
 
-Not seen are the waits inside `bool(tensor)`, `float(tensor)`, `int(tensor)` and indexing by a tensor, and those of
-operations whose result's size depends on the data (`nonzero`, `tensor[mask]`): they reach C code directly, and a Python
-function in their place makes torch.compile warn and split its graphs.
+Not seen are the waits inside operations whose result's size depends on the data (`nonzero`, `tensor[mask]`), and of
+those that give a Python value by themselves (`torch.equal`).
 """
 
 from __future__ import annotations
 
-import copy
 import functools
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from .callsite import is_user_code, user_location
+from .lazy import LazySync
 
 _now = time.monotonic_ns
-_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy")
+_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy", "__bool__", "__int__", "__index__")
 _TO_HOST = "to(cpu)"
 _MOVES_TO_HOST = (_TO_HOST, "cpu")
 _WAITS: tuple[tuple[Any, str], ...] = (
@@ -105,63 +105,9 @@ def storage_of(tensor: torch.Tensor) -> int | None:
         return None
 
 
-class _Answer(NamedTuple):
-    asked: tuple[torch.Size, torch.dtype] | None
-    given: Any
-
-
-class _Place:
-    """The answers that one place in the source got in a step, in order."""
-
-    def __init__(self) -> None:
-        self.answers: list[_Answer] = []
-        self.turn = 0
-
-    def known(self, asked: Any) -> _Answer | None:
-        if self.turn < len(self.answers) and self.answers[self.turn].asked == asked:
-            self.turn += 1
-            return self.answers[self.turn - 1]
-        return None
-
-    def remember(self, asked: Any, given: Any) -> None:
-        self.answers[self.turn : self.turn + 1] = [_Answer(asked, given)]
-        self.turn += 1
-
-
-class LazySync:
-    """Gives calls that wait for the device what the same place in the source got in an earlier step.
-
-    The n-th call of a place in a step is given what its n-th call got when it was first made, if it asks for the same
-    shape and dtype; so a loop that waits until something has converged still ends. What is given is stale: only for
-    blocks whose training is thrown away. Whoever uses one calls `next_step` at each step's begin; without it every call
-    is real.
-    """
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[str, str], _Place] = {}
-
-    def next_step(self) -> None:
-        """A new step begins."""
-        for place in self._places.values():
-            place.turn = 0
-
-    def place(self, location: str, kind: str) -> _Place:
-        """What is known of a place."""
-        return self._places.setdefault((location, kind), _Place())
-
-
-def _asked(args: tuple[Any, ...]) -> Any:
-    tensor = args[0] if args else None
-    return (tensor.shape, tensor.dtype) if isinstance(tensor, torch.Tensor) else None
-
-
 def _carries_gradient(kind: str, args: tuple[Any, ...]) -> bool:
     """Whether a call's answer is a part of the graph, so that an earlier one cannot stand in for it."""
     return kind in _MOVES_TO_HOST and args[0].requires_grad and torch.is_grad_enabled()
-
-
-def _again(given: Any) -> Any:
-    return given.clone() if isinstance(given, torch.Tensor) else copy.deepcopy(given)
 
 
 class Transfers:
@@ -182,6 +128,7 @@ class Transfers:
         self.capture: Capture | None = None
         self.lazy: LazySync | None = None
         self._inside = threading.local()
+        self._float_may_warn = True
 
     def install(self) -> None:
         """Wrap the calls; they stay wrapped, since compiled code is guarded on them."""
@@ -189,7 +136,8 @@ class Transfers:
         tensor.to = self._wrap_transfer(tensor.to)
         tensor.cuda = self._wrap_transfer(tensor.cuda, always_accelerator=True)
         for name in _SYNCHRONISING_METHODS:
-            setattr(tensor, name, self._wrap_method(name, getattr(tensor, name)))
+            setattr(tensor, name, self._wrap_method(name.strip("_"), getattr(tensor, name)))
+        tensor.__float__ = self._wrap_float(tensor.__float__)
         for owner, kind in _WAITS:
             owner.synchronize = self._wrap_wait(kind, owner.synchronize)
         event: Any = torch.cuda.Event
@@ -218,7 +166,7 @@ class Transfers:
             finally:
                 inside.call = False
 
-        return transfer
+        return hidden_from_compiler(transfer)
 
     def _moved(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
         if source.is_cpu:
@@ -256,14 +204,32 @@ class Transfers:
                 return original(tensor, *args, **kwargs)
             return self._timed(name, original, tensor, *args, **kwargs)
 
-        return waits
+        return hidden_from_compiler(waits)
+
+    def _wrap_float(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        waits = self._wrap_method("float", original)
+
+        @functools.wraps(original)
+        def __float__(tensor: Any) -> Any:  # noqa: N807
+            if not self._float_may_warn or not tensor.requires_grad:
+                return waits(tensor)
+            # torch warns once, of the line that calls it: ours, were it not said again of the script's
+            self._float_may_warn = False
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                value = waits(tensor)
+            for warning in caught:
+                warnings.warn(warning.message, stacklevel=2)
+            return value
+
+        return hidden_from_compiler(__float__)
 
     def _wrap_wait(self, kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def synchronize(*args: Any, **kwargs: Any) -> Any:
             return self._timed(kind, original, *args, **kwargs)
 
-        return synchronize
+        return hidden_from_compiler(synchronize)
 
     def _wrap_elapsed_time(self, original: Callable[..., Any], wait: Callable[..., Any]) -> Callable[..., Any]:
         def after_waiting(start: Any, end: Any) -> Any:
@@ -277,7 +243,7 @@ class Transfers:
             # the wait that the script made before may have been answered without waiting: it would raise
             return self._timed("Event.elapsed_time", after_waiting, start, end_event)
 
-        return elapsed_time
+        return hidden_from_compiler(elapsed_time)
 
     def _timed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if getattr(self._inside, "call", False):
@@ -287,13 +253,12 @@ class Transfers:
         began = _now()
         location = _location()
         place = self.lazy.place(location, kind)
-        answer = place.known(_asked(args))
-        if answer is not None:
-            given = _again(answer.given)
+        known = place.again(args)
+        if known is not None:
             self._count_sync(location, kind, _now() - began, lazily=True)
-            return given
+            return known.given
         given = self._waited(kind, original, args, kwargs)
-        place.remember(_asked(args), _again(given))
+        place.remember(args, given)
         return given
 
     def _waited(self, kind: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -307,6 +272,21 @@ class Transfers:
             inside.call = False
             self._count_sync(_location(), kind, ended - began)
             self.tally.own_ns += _now() - ended
+
+
+def hidden_from_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which torch.compile leaves alone where it meets its call outside a graph.
+
+    It would compile it as a part of the script, and warn of what it cannot trace there.
+    """
+    frames: Any = torch._C._dynamo.eval_frame
+    code: Any = function.__code__
+    if hasattr(frames, "set_code_exec_strategy"):
+        skip = frames._FrameAction.SKIP
+        frames.set_code_exec_strategy(code, frames._FrameExecStrategy(skip, skip))
+    elif hasattr(frames, "skip_code"):
+        frames.skip_code(code)
+    return function
 
 
 def asked_type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

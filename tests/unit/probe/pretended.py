@@ -54,22 +54,29 @@ class Moves(TorchDispatchMode):
 
 
 HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy")]
+HOOKED += [(torch.Tensor, name) for name in ("__bool__", "__float__", "__int__", "__index__")]
 HOOKED += [(owner, "synchronize") for owner in (torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event)]
 HOOKED += [(torch.cuda.Event, "elapsed_time")]
 
 
 @contextlib.contextmanager
-def hooks(force=None):
-    """Installed hooks, and a device to move to; all is as before afterwards."""
+def installed(force=None):
+    """The hooks; all is as before afterwards."""
     before = [(owner, name, vars(owner).get(name)) for owner, name in HOOKED]
     transfers = Transfers(force)
     transfers.install()
     try:
-        with Moves():
-            yield transfers
+        yield transfers
     finally:
         for owner, name, value in before:
             if value is None:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+
+
+@contextlib.contextmanager
+def hooks(force=None):
+    """The hooks, and a device to move to."""
+    with installed(force) as transfers, Moves():
+        yield transfers

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import importlib
+import operator
+import warnings
+
 import pytest
 import torch
 
+from pindiag.probe.lazy import LazySync
 from pindiag.probe.transfers import (
     Capture,
-    LazySync,
     Tally,
     names_accelerator,
     says_non_blocking,
@@ -13,7 +17,7 @@ from pindiag.probe.transfers import (
     waits_for_host,
     with_non_blocking,
 )
-from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks
+from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks, installed
 
 CUDA = torch.device("cuda", 0)
 
@@ -117,6 +121,62 @@ def test_moving_there_is_a_transfer_and_back_is_a_wait():
     assert transfers.device == DEVICE
 
 
+@pytest.mark.parametrize("asks", [bool, int, float, operator.index])
+def test_python_values_of_its_tensors_are_waits(asks):
+    with hooks() as transfers:
+        there, here = elsewhere(3), torch.tensor(3)
+        assert asks(there) == asks(here)
+    (site,) = transfers.tally.sync_sites()
+    assert (site["kind"], site["calls"]) == (asks.__name__, 1)
+    assert site["location"].startswith(__file__)
+
+
+def test_torchs_warning_about_floats_names_the_scripts_line():
+    value = (torch.ones(1, requires_grad=True) * 2).sum()
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as plain:
+            warnings.simplefilter("always")
+            float(value)
+        with installed(), warnings.catch_warnings(record=True) as hooked:
+            warnings.simplefilter("always")
+            float(value)
+    finally:
+        torch.set_warn_always(before)
+    assert [warning.filename for warning in hooked] == [warning.filename for warning in plain]
+    assert [str(warning.message) for warning in hooked] == [str(warning.message) for warning in plain]
+    assert [warning.lineno for warning in hooked] == [warning.lineno + 3 for warning in plain]
+
+
+def branches(x):
+    total = x.sum()
+    if total > 0:
+        x = x.to(torch.float64) * float(total)
+    return x[: int(total.item())].cpu()
+
+
+def compiled():
+    """What torch.compile makes of a function with graph breaks at hooked calls, and the warnings it gives."""
+    torch._dynamo.reset()
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.compile(branches, backend="eager")(torch.ones(2))
+    counts = counters["frames"]["total"], sum(counters["graph_break"].values()), counters["stats"]["unique_graphs"]
+    return counts, [str(warning.message) for warning in caught]
+
+
+def test_a_compiled_function_is_compiled_as_without_us():
+    importlib.import_module("torch._dynamo")
+    compiled()  # some warnings are given once a process
+    plain = compiled()
+    with installed():
+        assert compiled() == plain
+    assert plain[0][0] > 1, "there is a call outside the graphs"
+
+
 def test_what_stays_on_the_host_is_neither():
     with hooks() as transfers:
         host = torch.ones(2)
@@ -209,6 +269,12 @@ def test_tensors_are_given_as_copies(back):
     with hooks() as transfers:
         given, reads = lazily(transfers, 3, call)
     assert (given, reads) == ([[5.0, 6.0]] * 3, 1)
+
+
+def test_a_branch_on_a_tensor_is_taken_as_before():
+    with hooks() as transfers:
+        given, reads = lazily(transfers, 3, lambda number: "yes" if elsewhere(float(number)) > 0 else "no")
+    assert (given, reads) == (["no"] * 3, 1)
 
 
 def test_another_shape_or_dtype_is_real():
