@@ -15,12 +15,16 @@ Reading = Callable[[Process], float | None]
 
 
 class Window:
-    """Of samples in the order of time, those within the counted part of one block, and none before `since_ns`."""
+    """Of samples in the order of time, those within the counted part of one block, and none before `since_ns`.
+
+    One of those taken after its end at most: by the next one, a live launch may have ended this block's workers.
+    """
 
     def __init__(self, samples: Sequence[Sample], block: Block, since_ns: int = 0) -> None:
         early, late = max(block.started_ns - SLACK_NS, since_ns), block.ended_ns + SLACK_NS
         first, last = bisect_left(samples, early, key=_t_ns), bisect_right(samples, late, key=_t_ns)
-        self.samples = samples[first:last]
+        over = bisect_left(samples, block.ended_ns, key=_t_ns)
+        self.samples = samples[first : min(last, over + 1)]
         self.seconds = (self.samples[-1].t_ns - self.samples[0].t_ns) / 1e9 if self.samples else 0.0
 
     @property

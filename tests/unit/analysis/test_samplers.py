@@ -52,6 +52,14 @@ def block(started, ended):
     )
 
 
+def test_the_first_sample_after_the_end_is_the_last():
+    def with_workers(second, *workers):
+        return sample(second, *(process(pid, "worker", cpu_s=second) for pid in workers))
+
+    samples = [with_workers(10.01, 1, 2), with_workers(12.01, 1, 2), with_workers(12.03, 2), with_workers(12.04, 3)]
+    assert Window(samples, block(10, 12)).used(lambda found: found.cpu_s, "worker") == pytest.approx([2, 2])
+
+
 def test_only_the_counted_part_counts():
     samples = [sample(second, process(1, "main", cpu_s=cpu)) for second, cpu in ((0, 0), (10, 9), (12, 10), (20, 99))]
     figures = sampler_figures([Window(samples, block(10, 12))])
