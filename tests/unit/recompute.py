@@ -1,6 +1,6 @@
 """The figures of a run once more: from the raw lines of its journals, with arithmetic of its own.
 
-Nothing of the product is used, so that a report and its records are compared with each other, not with themselves.
+Nothing of the product reckons here, so that a report and its records are compared with each other, not with themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scipy.stats import t as student
+
+from pindiag.model import Analysis, Report
 
 Line = dict[str, Any]
 RACE = ("discover", "round")
@@ -30,13 +33,17 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     return math.exp(middle - half), math.exp(middle + half)
 
 
-class Recomputed:
-    """A run directory's journals, read as text."""
+def read_lines(run: Path) -> list[Line]:
+    """All lines of a run directory's journals."""
+    files = sorted((run / "journal").glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
 
-    def __init__(self, run: Path, baseline: str) -> None:
+
+class Recomputed:
+    """A run's journal lines, and what they come to."""
+
+    def __init__(self, lines: Iterable[Line], baseline: str) -> None:
         self.baseline = baseline
-        files = sorted((run / "journal").glob("*.jsonl"))
-        lines = [json.loads(line) for path in files for line in path.read_text().splitlines()]
         self.by_type: dict[str, list[Line]] = defaultdict(list)
         for line in sorted(lines, key=lambda line: line["t_ns"]):
             self.by_type[line["type"]].append(line)
@@ -121,3 +128,107 @@ def by_round(blocks: Iterable[Line]) -> dict[int, float]:
     for block in blocks:
         rounds[block["round"]].append(rate(block))
     return {number: statistics.geometric_mean(values) for number, values in rounds.items()}
+
+
+# --------------------------------------------------------------------------------------------- against a report
+
+
+def near(value: tuple[float, float] | None) -> object:
+    return None if value is None else pytest.approx(value)
+
+
+def assert_throughput(report: Report | Analysis, raw: Recomputed) -> None:
+    for trial in report.trials:
+        blocks = raw.shown(trial.id)
+        assert sorted(trial.blocks) == sorted(block["block"] for block in blocks)
+        assert trial.steps == sum(block["steps"] for block in blocks)
+        if not blocks:
+            assert trial.samples_per_second is None
+            continue
+        assert trial.samples_per_second is not None
+        rates = [rate(block) for block in blocks]
+        assert trial.samples_per_second.median == pytest.approx(statistics.median(rates))
+        assert trial.samples_per_second.ci95 == near(interval(rates))
+        assert {raw.isolation(block["launch"]) for block in blocks} == {trial.isolation}
+
+
+def assert_ratios(report: Report | Analysis, raw: Recomputed) -> None:
+    for trial in report.trials:
+        if trial.id == report.baseline:
+            continue
+        ratios = raw.pairs(trial.id, raw.shown(trial.id))
+        if not ratios:
+            assert trial.versus_baseline is None
+            continue
+        assert trial.versus_baseline is not None
+        assert trial.versus_baseline.ratio == pytest.approx(statistics.geometric_mean(ratios))
+        assert trial.versus_baseline.ci95 == near(interval(ratios))
+        assert trial.versus_baseline.rounds == len(ratios)
+
+
+def assert_ceilings(report: Report | Analysis, raw: Recomputed) -> None:
+    def ran(ablation: str) -> set[str]:
+        made = (treatment for treatment in raw.treatments.values() if treatment.get("ablation") == ablation)
+        return {treatment["id"] for treatment in made if raw.shown(treatment["id"])}
+
+    assert {report.ceilings.compute_only} - {None} == ran("compute_only")
+    assert set(report.ceilings.host_batch) == ran("host_batch")
+    assert set(report.ceilings.loader_only) == ran("loader_only")
+
+
+def assert_verification(report: Report | Analysis, raw: Recomputed) -> None:
+    verified = {block["trial"] for block in raw.blocks if raw.orders[block["launch"]]["purpose"] == "verify"}
+    candidate = next(iter(verified - {raw.baseline}), None)
+    found = report.verification
+    if candidate is None:
+        assert found is None
+        return
+    assert found is not None
+    ratios = raw.pairs(candidate, raw.of(candidate, ["verify"]), ["verify"])
+    assert (found.pairs, found.ratio) == (len(ratios), pytest.approx(statistics.geometric_mean(ratios)))
+    assert found.ci95 == near(interval(ratios))
+    assert set(found.launches) == {block["launch"] for trial in verified for block in raw.of(trial, ["verify"])}
+    live = raw.pairs(candidate, raw.of(candidate, isolation="live"))
+    assert found.live_ratio == (pytest.approx(statistics.geometric_mean(live)) if live else None)
+    assert found.live_ci95 == near(interval(live))
+    if found.ci95 is None or not live:
+        assert found.agrees_with_live is None
+    else:
+        assert found.agrees_with_live is (found.ci95[0] <= statistics.geometric_mean(live) <= found.ci95[1])
+
+
+def assert_recommended_gain(report: Report | Analysis, raw: Recomputed) -> None:
+    found = report.recommendation
+    assert found is not None
+    if found.firmness == "verified":
+        assert report.verification is not None
+        assert found.versus_baseline is not None
+        assert found.versus_baseline.ratio == report.verification.ratio
+        assert len(raw.pairs(found.trial, raw.of(found.trial, ["verify"]), ["verify"])) >= 4
+
+
+def assert_noise_floor(report: Report | Analysis, raw: Recomputed) -> None:
+    ratio, rounds = raw.noise()
+    assert report.noise_floor.ratio == (None if ratio is None else pytest.approx(ratio))
+    assert str(rounds) in report.noise_floor.source
+
+
+def assert_stages_and_steps(report: Report | Analysis, raw: Recomputed) -> None:
+    for trial in report.trials:
+        blocks, stages = raw.shown(trial.id), trial.stage_ms
+        for stage in ("wait", "transfer", "synchronise", "optimizer"):
+            value = getattr(stages, stage)
+            if value is not None:
+                whole = sum(block[f"{stage}_ms"] for block in blocks)
+                assert value == pytest.approx(whole / sum(block["steps"] for block in blocks))
+
+
+def assert_recomputed(report: Report | Analysis, raw: Recomputed) -> None:
+    """Hold all figures of a report, or of its analysis, to the lines."""
+    assert_throughput(report, raw)
+    assert_ratios(report, raw)
+    assert_ceilings(report, raw)
+    assert_verification(report, raw)
+    assert_noise_floor(report, raw)
+    assert_stages_and_steps(report, raw)
+    assert_recommended_gain(report, raw)
