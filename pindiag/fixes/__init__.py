@@ -8,11 +8,17 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pindiag.fixes.arguments import Value
+from pindiag.fixes.inserted import KEEP_THREADS
 from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
 from pindiag.model import Finding, Fix
 
 __all__ = ["GUARD", "Patch", "complete", "fix_for", "patch_loader", "patch_non_blocking", "unified_diff"]
 
+BY_HAND = {
+    "intraop_threads": f"{KEEP_THREADS}  # before the loader is first iterated",
+    "lazy_sync": "total += loss.detach()  # in place of loss.item(); total.item() every hundredth step",
+}
+"""Tweaks as lines of code."""
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
@@ -51,7 +57,8 @@ def fix_for(
         The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
         already; and with a snippet of what the diff leaves to the user, and why.
     """
-    changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name != "non_blocking"}
+    elsewhere = ("non_blocking", "lazy_sync")
+    changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name not in elsewhere}
     if guard:
         changes["pin_memory"] = GUARD
     wanted = fix.changes.get("non_blocking")
@@ -60,10 +67,12 @@ def fix_for(
     refused = {name: reason for each in patches for name, reason in each.refused.items()}
     if isinstance(wanted, bool) and not places:
         refused["non_blocking"] = "no copy to the device was seen in the script"
+    if "lazy_sync" in fix.changes:
+        refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
     diff = "".join(unified_diff(_relative(each.path, root), each.before, each.after) for each in patches)
     return msgspec.structs.replace(
         fix,
-        location=loader if changes else next(iter(places), None),
+        location=fix.location or (loader if changes else next(iter(places), None)),
         patch=diff or None,
         snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})}, refused),
     )
@@ -105,7 +114,10 @@ def _untouchable(file: str, sources: Mapping[str, str]) -> str | None:
 
 def _snippet(changes: Mapping[str, Value], refused: Mapping[str, str]) -> str | None:
     """What the user has to write by hand, each with the reason why it is not in the diff."""
-    lines = [f"{name}={changes.get(name)}  # not in the patch: {reason}" for name, reason in refused.items()]
+    lines = [
+        f"{BY_HAND.get(name, f'{name}={changes.get(name)}')}  # not in the patch: {reason}"
+        for name, reason in refused.items()
+    ]
     return "\n".join(lines) or None
 
 

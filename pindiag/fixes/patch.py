@@ -6,17 +6,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from pindiag.fixes import arguments
 from pindiag.fixes.arguments import Value
+from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
 from pindiag.fixes.loader_call import CallEditor, is_loader
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
 
 GUARD = "torch.cuda.is_available()"
 """The value of `pin_memory` that is right with and without an accelerator."""
+
+THREADS = "intraop_threads"
 
 
 @dataclass(frozen=True)
@@ -57,18 +61,24 @@ def patch(
     transfer_lines: Sequence[int] = (),
     non_blocking: bool = True,
 ) -> Patch:
-    """Make all edits of one file at once, so that no line number is shifted by another edit."""
+    """Make all edits of one file at once, so that no line number is shifted by another edit.
+
+    A change of `intraop_threads` is a line before the loader's statement, whatever the number.
+    """
+    asked = [*(changes or {}), *(["non_blocking"] if transfer_lines else [])]
+    keep_threads = THREADS in asked and KEEP_THREADS not in source
+    changes = {name: value for name, value in (changes or {}).items() if name != THREADS}
     try:
         wrapper = MetadataWrapper(cst.parse_module(source))
     except (cst.ParserSyntaxError, RecursionError):
-        reason = "the file could not be parsed"
-        names = [*(changes or {}), *(["non_blocking"] if transfer_lines else [])]
-        return Patch(path, source, source, dict.fromkeys(names, reason))
+        return Patch(path, source, source, dict.fromkeys(asked, "the file could not be parsed"))
     facts = _Survey()
     wrapper.visit(facts)
-    if changes and changes.get("pin_memory") == GUARD and not facts.binds_torch:
+    if changes.get("pin_memory") == GUARD and not facts.binds_torch:
         changes = {**changes, "pin_memory": False}
-    editor = _Editor(facts, loader_line, changes or {}, transfer_lines, non_blocking)
+    editor = _Editor(facts, loader_line, changes, transfer_lines, non_blocking)
+    if keep_threads:
+        editor.insert_before(facts, loader_line, wrapper.resolve(ParentNodeProvider))
     after = wrapper.visit(editor).code
     return Patch(path, source, after, editor.refused)
 
@@ -161,8 +171,26 @@ class _Editor(cst.CSTTransformer):
         self.transfers = [
             call for call, start, end in survey.calls if is_transfer(call) and _covers(start, end, transfer_lines)
         ]
+        self.follows: cst.CSTNode | None = None
+        """The statement that a new line is to stand before."""
         self._edit_first()
         self._refuse_missing(survey, loader_line, changes, transfer_lines)
+
+    def insert_before(self, survey: _Survey, line: int | None, parents: Mapping[cst.CSTNode, cst.CSTNode]) -> None:
+        """Put the line that keeps the main thread's threads before the statement that makes the loader."""
+        loader = _loader_at(survey, line)
+        if loader is None:
+            self.refused[THREADS] = f"no DataLoader(...) call stands at line {line}"
+        elif not survey.binds_torch:
+            self.refused[THREADS] = "the file does not import torch by that name"
+        else:
+            self.follows = statement_of(loader, parents)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:
+        left = super().on_leave(original_node, updated_node)
+        if original_node is self.follows and isinstance(left, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            return before(left)
+        return left
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         if original_node is self.loader:

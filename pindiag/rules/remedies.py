@@ -35,7 +35,7 @@ def fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
 
 
 def _tweak_fix(ruling: Ruling, best: Experiment, facts: Facts) -> Fix:
-    """The line of code that a tweak stands for, and the arguments that it was tried with; over the script as written."""
+    """The line of code that a tweak stands for, with the arguments it was tried with; over the script as written."""
     kind: Literal["measured", "provisional"] = "measured" if best.gain.rounds >= ROUNDS_TO_CLAIM else "provisional"
     effect = Effect(kind=kind, ratio=best.gain.ratio, ci95=best.gain.interval)
     arguments = changes(facts.configuration, best.over.configuration)
