@@ -128,10 +128,11 @@ def provisional(spec: RunSpec, records: Sequence[AnyRecord]) -> str:
     """The headline of what is known while a run goes on, from its records alone."""
     from pindiag import rules
     from pindiag.analysis import analyse
+    from pindiag.analysis.pairs import between
 
     analysis = analyse(spec, records, [], {}, {})
     going_on = msgspec.structs.replace(analysis.target, status="ok")
-    inputs = rules.Inputs.of(msgspec.structs.replace(analysis, target=going_on))
+    inputs = rules.Inputs.of(msgspec.structs.replace(analysis, target=going_on), between(analysis))
     return rules.verdict(rules.judge(inputs), inputs).headline
 
 

@@ -52,11 +52,12 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     """
     from pindiag import rules
     from pindiag.analysis import analyse
+    from pindiag.analysis.pairs import between
 
     spec = directory.read_spec()
     records = directory.records()
     analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
-    inputs = rules.Inputs.of(analysis)
+    inputs = rules.Inputs.of(analysis, between(analysis))
     findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), _root(spec))
     return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
 
