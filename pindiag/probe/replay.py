@@ -82,6 +82,7 @@ class Replay:
         self._kind: Kind = kind
         self._capture = transfers.capture = Capture()
         self._moved: dict[Path, torch.device] = {}
+        self._on_host: set[Path] = set()
         self._under_way: deque[Template] = deque(maxlen=_UNDER_WAY)
         self._entries: list[_Entry] = []
         self._reason: str | None = None
@@ -147,13 +148,16 @@ class Replay:
 
     def _note_transfers(self) -> None:
         """Read what the hooks saw, while the batches are held: freed memory may soon be another tensor's."""
-        seen = self._capture.devices
+        capture = self._capture
         for template in self._under_way:
             for path, tensor in zip(template.paths, template.tensors, strict=True):
                 place = storage_of(tensor)
-                if place in seen:
-                    self._moved.setdefault(path, seen[place])
-        seen.clear()
+                if place in capture.devices:
+                    self._moved.setdefault(path, capture.devices[place])
+                if place in capture.on_host:
+                    self._on_host.add(path)
+        capture.devices.clear()
+        capture.on_host.clear()
 
     def _stop_watching(self) -> None:
         if self._transfers.capture is self._capture:
@@ -185,7 +189,7 @@ class Replay:
     def _placed(self, path: Path, tensor: torch.Tensor) -> torch.Tensor:
         if self._kind == "pinned":
             return _like(tensor, tensor.detach().pin_memory()) if tensor.is_cpu else tensor
-        target = self._moved.get(path)
+        target = None if path in self._on_host else self._moved.get(path)
         return tensor if target is None else _like(tensor, _to(tensor.detach(), target))
 
     def _watch_changes(self) -> None:

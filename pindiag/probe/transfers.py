@@ -21,7 +21,8 @@ from .callsite import is_user_code, user_location
 from .lazy import LazySync
 
 _now = time.monotonic_ns
-_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "numpy", "__bool__", "__int__", "__index__")
+_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "__bool__", "__int__", "__index__")
+_HOST_ONLY_METHODS = ("numpy", "pin_memory")
 _TO_HOST = "to(cpu)"
 _MOVES_TO_HOST = (_TO_HOST, "cpu")
 _WAITS: tuple[tuple[Any, str], ...] = (
@@ -85,16 +86,24 @@ class Capture:
 
     Attributes:
         devices: address of a storage (views of one tensor share it) to the device it was copied to.
+        on_host: addresses of what was asked for something that only host memory can give.
     """
 
     def __init__(self) -> None:
         self.devices: dict[int, torch.device] = {}
+        self.on_host: set[int] = set()
 
     def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
         """A host tensor was copied to a device."""
         place = storage_of(source)
         if place is not None:
             self.devices.setdefault(place, moved.device)
+
+    def keep(self, tensor: torch.Tensor) -> None:
+        """A tensor is needed on the host."""
+        place = storage_of(tensor)
+        if place is not None:
+            self.on_host.add(place)
 
 
 def storage_of(tensor: torch.Tensor) -> int | None:
@@ -138,6 +147,8 @@ class Transfers:
         for name in _SYNCHRONISING_METHODS:
             setattr(tensor, name, self._wrap_method(name.strip("_"), getattr(tensor, name)))
         tensor.__float__ = self._wrap_float(tensor.__float__)
+        for name in _HOST_ONLY_METHODS:
+            setattr(tensor, name, self._wrap_host_only(getattr(tensor, name)))
         for owner, kind in _WAITS:
             owner.synchronize = self._wrap_wait(kind, owner.synchronize)
         event: Any = torch.cuda.Event
@@ -205,6 +216,15 @@ class Transfers:
             return self._timed(name, original, tensor, *args, **kwargs)
 
         return hidden_from_compiler(waits)
+
+    def _wrap_host_only(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def on_host(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.capture is not None and tensor.is_cpu:
+                self.capture.keep(tensor)
+            return original(tensor, *args, **kwargs)
+
+        return hidden_from_compiler(on_host)
 
     def _wrap_float(self, original: Callable[..., Any]) -> Callable[..., Any]:
         waits = self._wrap_method("float", original)

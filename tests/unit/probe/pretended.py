@@ -53,7 +53,7 @@ class Moves(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy")]
+HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy", "pin_memory")]
 HOOKED += [(torch.Tensor, name) for name in ("__bool__", "__float__", "__int__", "__index__")]
 HOOKED += [(owner, "synchronize") for owner in (torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event)]
 HOOKED += [(torch.cuda.Event, "elapsed_time")]

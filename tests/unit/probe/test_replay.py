@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import weakref
 
+import numpy as np
 import pytest
 import torch
 
@@ -242,6 +243,26 @@ def test_only_what_was_seen_moving_lies_on_the_device():
         assert given["x"].dtype == torch.float32
         assert given["x"].to(DEVICE) is given["x"]
         assert made.notes == []
+
+
+@pytest.mark.parametrize("needs_host", [lambda x: x.numpy(), np.asarray, lambda x: x[0].numpy()])
+def test_what_only_the_host_can_give_stays_there(needs_host):
+    def run(given):
+        step(given)
+        given["lengths"].to(DEVICE)
+        needs_host(given["x"])
+
+    with hooks() as transfers:
+        given = begun(transfers, "device", run=run).serve().data
+        assert (given["x"].device.type, given["lengths"].device.type) == ("cpu", "lazy")
+        needs_host(given["x"])
+
+
+def test_what_the_script_pins_itself_stays_on_the_host(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)
+    with hooks() as transfers:
+        made = begun(transfers, "device", run=lambda given: (step(given), given["x"].pin_memory().to(DEVICE)))
+        assert made.serve().data["x"].is_cpu
 
 
 def test_a_cast_on_the_way_is_left_to_the_script():
