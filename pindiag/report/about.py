@@ -9,6 +9,9 @@ from pindiag.model import Report, RunSpec, Trial
 ASKED_ROUNDS = 6
 """Rounds below which a gain is provisional."""
 
+WORTH = 1.05
+"""Ratio from which a change is worth writing."""
+
 
 def target_name(spec: RunSpec) -> str:
     """The script's file name, or the module's name."""
@@ -41,11 +44,14 @@ def gpu_name(report: Report) -> str | None:
 
 
 def rounds(report: Report) -> int:
-    """How many rounds configurations were compared in; those of `compute_only` at a launch's end are not among them."""
+    """How many rounds configurations were compared in.
+
+    The block that found the loader (round 0) is none, nor are those in which `compute_only` ran at a launch's end.
+    """
     others = {one.id for one in report.trials if one.kind == "configuration" and one.id != report.baseline}
     turns: dict[str, set[int]] = {}
     for block in report.blocks:
-        if block.purpose != "verify":
+        if block.purpose != "verify" and block.round:
             turns.setdefault(block.trial, set()).add(block.round)
     compared = [seen for trial, seen in turns.items() if trial in others]
     return max((len(seen) for seen in compared or turns.values()), default=0)

@@ -68,10 +68,7 @@ def _ceilings(report: Report) -> list[tuple[str, str, bool]]:
     rows = [
         (row.label, figures.significant(row.rate.median), row.stage == found.limit) for row in found.few if row.rate
     ]
-    return rows + [
-        (label, figures.significant(rate.median), False)
-        for label, rate in training(trials.configurations(report, names.labels(report.trials)))
-    ]
+    return rows + [(label, figures.significant(rate.median), False) for label, rate in training(report)]
 
 
 def _rates(report: Report) -> list[tuple[str, str, bool]]:

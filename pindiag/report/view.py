@@ -103,7 +103,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         next_step=verdict.next_step(report, spec),
         sections=_sections(report, over_time, configurations, steps, finding),
         rows=configurations,
-        first_chart=verdict.first_chart(measured, steps, spoken, found),
+        first_chart=verdict.first_chart(report, measured, steps, spoken, found),
         experiments=why.experiments(report, found, links),
         workers_chart=why.workers_chart(report, found),
         sweep_chart=sweep.chart(configurations, report),

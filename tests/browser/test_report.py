@@ -9,7 +9,7 @@ import pytest
 
 from pindiag.report import redact_report, render_html
 
-from ..unit.report import example
+from ..unit.report import example, live
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +34,9 @@ VARIANTS = {
     "interrupted": (example.interrupted, example.SPEC),
     "cpu_baseline": (example.cpu_baseline, example.BASELINE_SPEC),
     "empty": (example.empty, example.SPEC),
+    "disagrees": (live.disagrees, example.SPEC),
+    "ceilings_alone": (live.ceilings_alone, example.BASELINE_SPEC),
+    "threads_lost": (live.threads_lost, example.SPEC),
 }
 
 
@@ -93,8 +96,24 @@ def test_the_page_never_scrolls_sideways(browser, files, name, width):
         assert kinds <= ({"narrow"} if width < 700 else {"wide"})
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["disagrees", "ceilings_alone", "threads_lost"])
+def test_verdict_patch_and_ceilings_are_above_the_fold(browser, files, name, scheme):
+    with opened(browser, files / f"{name}.html", color_scheme=scheme) as (page, _, _):
+        for part in ("h1", ".lead", ".sure", ".patch", ".first figure > svg.wide"):
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= 720, part
+
+
+def test_a_phones_first_screen_holds_verdict_patch_and_ceilings(browser, files):
+    with opened(browser, files / "threads_lost.html", viewport={"width": 390, "height": 844}) as (page, _, _):
+        for part in ("h1", ".lead", ".patch", ".first figure > svg.narrow"):
+            box = page.locator(part).bounding_box()
+            assert box["y"] + box["height"] <= 844, part
+
+
 @pytest.mark.parametrize("media", ["light", "dark", "print"])
-@pytest.mark.parametrize("name", ["confirmed", "failed", "cpu_baseline", "empty"])
+@pytest.mark.parametrize("name", ["confirmed", "failed", "cpu_baseline", "empty", "disagrees", "ceilings_alone"])
 def test_axe_finds_nothing(browser, files, name, media):
     settings = {} if media == "print" else {"color_scheme": media}
     with opened(browser, files / f"{name}.html", **settings, bypass_csp=True) as (page, _, _):

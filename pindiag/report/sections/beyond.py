@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pindiag import figures
 from pindiag.model import Fix, Report, Trial, Tweak
 from pindiag.report import names
+from pindiag.report.about import WORTH
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,9 +23,9 @@ class Change:
 
     @property
     def gains(self) -> bool:
-        """Whether its interval lies wholly above the script as written."""
+        """Whether its interval lies wholly above the script as written, by enough to be worth it."""
         gain = self.trial.versus_baseline
-        return gain is not None and gain.ci95 is not None and gain.ci95[0] > 1
+        return gain is not None and gain.ci95 is not None and gain.ci95[0] > 1 and gain.ratio >= WORTH
 
 
 _WORDS: Mapping[Tweak, str] = {
@@ -55,6 +56,6 @@ def heading(found: Sequence[Change]) -> str:
     """What a line of code brings."""
     gains = [gain for one in found if one.gains and (gain := one.trial.versus_baseline)]
     if not gains:
-        return "No line of code that was tried is shown to make it faster"
+        return "Nothing that was tried beyond the loader's arguments is shown to be worth a line of code"
     best = max(gains, key=lambda gain: gain.ratio)
     return f"A line of code brings {figures.ratio_with_interval(best.ratio, best.ci95)}, with the arguments as written"

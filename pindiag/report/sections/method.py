@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pindiag.model import Report
-from pindiag.report import about, conclusions, names
+from pindiag.report import about, conclusions
 
 MOST_NAMED = 3
 """Trials that a gap names; above it their number is enough, the table shows which."""
@@ -29,7 +29,7 @@ def launches(report: Report) -> str:
     """How many launches of each kind there were."""
     kinds = Counter(_kind(report, number) for number in range(len(report.launches)))
     said = [words.format(about.plural(kinds[kind], "launch")) for kind, words in _LAUNCHES.items() if kinds[kind]]
-    return f"{names.listing(said)}."
+    return f"{'; '.join(said)}."
 
 
 _LAUNCHES = {

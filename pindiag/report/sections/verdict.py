@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from pindiag import figures
-from pindiag.model import Effect, Estimate, Finding, Fix, Report, RunSpec
+from pindiag.model import Effect, Estimate, Finding, Fix, Report, RunSpec, Trial
 from pindiag.report import about, conclusions, names
 from pindiag.report.about import ASKED_ROUNDS
 from pindiag.report.ceilings import Ceilings
@@ -189,7 +189,7 @@ def _gain_mark(report: Report) -> Mark:
 
 
 def _tweak_mark(report: Report, fix: Fix, effect: Effect) -> Mark:
-    tried = next((one for one in report.trials if one.tweak is not None and one.tweak == names.tweak_of(fix)), None)
+    tried = _tried(report, fix)
     count = tried.versus_baseline.rounds if tried is not None and tried.versus_baseline else about.rounds(report)
     said = f"{about.plural(count, 'round')} beside the script as written"
     if effect.kind == "provisional":
@@ -197,10 +197,17 @@ def _tweak_mark(report: Report, fix: Fix, effect: Effect) -> Mark:
     return Mark("full" if effect.kind == "verified" else "half", f"Gain {effect.kind}", f"in {said}")
 
 
+def _tried(report: Report, fix: Fix | None) -> Trial | None:
+    """The tweak that did what the fix writes into the script."""
+    wanted = names.tweak_of(fix) if fix else None
+    return next((one for one in report.trials if wanted is not None and one.tweak == wanted), None)
+
+
 def _verification_mark(report: Report) -> Mark:
     verified = report.verification
     if verified is None:
-        nothing = report.recommendation is None or report.recommendation.trial == report.baseline
+        recommended = report.recommendation
+        nothing = not _beyond_arguments(report) and (recommended is None or recommended.trial == report.baseline)
         return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.plural(verified.pairs, "fresh pair")
@@ -223,10 +230,12 @@ def _disagreement_mark(report: Report) -> Mark | None:
 # --------------------------------------------------------------------------------------------------- the chart
 
 
-def first_chart(measured: Sequence[Row], steps: Sequence[Steps], spoken: str, found: Ceilings | None) -> Chart | None:
+def first_chart(
+    report: Report, measured: Sequence[Row], steps: Sequence[Steps], spoken: str, found: Ceilings | None
+) -> Chart | None:
     """Ceilings where they were measured; else what each configuration reached, or what the one step consists of."""
     if found is not None:
-        return _ceilings(found, measured)
+        return _ceilings(found, report)
     if len(measured) > 1:
         return _reached(measured)
     if steps:
@@ -235,27 +244,27 @@ def first_chart(measured: Sequence[Row], steps: Sequence[Steps], spoken: str, fo
     return None
 
 
-def _ceilings(found: Ceilings, measured: Sequence[Row]) -> Chart:
+def _ceilings(found: Ceilings, report: Report) -> Chart:
     bars = {
         id(row): Bar(row.label, row.rate, "accent" if row.stage == found.limit else "grey", row.reason)
         for row in found.rows
     }
-    trained = [Bar(label, rate, "ink") for label, rate in training(measured)]
+    trained = [Bar(label, rate, "ink") for label, rate in training(report)]
     few = [bars[id(row)] for row in found.few]
     rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]
     caption = f"What the loop reaches when stages are taken away. Median of the blocks{_line(rates)}."
     return Chart(ceilings_chart.chart(list(bars.values()), trained, few, found.title), found.title, caption)
 
 
-def training(rows: Sequence[Row]) -> list[tuple[str, Estimate]]:
-    """What training itself reaches, as written and as recommended."""
-    words = {"baseline": "Training as written", "chosen": "Training, recommended"}
-    return [
-        (label, row.trial.samples_per_second)
-        for role, label in words.items()
-        for row in rows
-        if row.role == role and row.trial.samples_per_second
-    ]
+def training(report: Report) -> list[tuple[str, Estimate]]:
+    """What training itself reaches: as written, as recommended, and with the line of code that removes the cause."""
+    recommended = report.recommendation.trial if report.recommendation else None
+    rows = {
+        "Training as written": about.trial(report, report.baseline),
+        "Training, recommended": about.trial(report, recommended) if recommended != report.baseline else None,
+        "Training, line of code added": _tried(report, _beyond_arguments(report)),
+    }
+    return [(label, one.samples_per_second) for label, one in rows.items() if one and one.samples_per_second]
 
 
 def _reached(measured: Sequence[Row]) -> Chart:

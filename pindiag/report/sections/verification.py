@@ -76,6 +76,10 @@ def _blocks(report: Report, trial: str | None, isolation: Isolation) -> list[Blo
 
 
 def _rate(report: Report, trial: str | None, isolation: Isolation) -> float | None:
+    """Its own median where these rounds judged it; else that of the blocks that they had."""
+    made = about.trial(report, trial)
+    if made is not None and made.isolation == isolation and made.samples_per_second is not None:
+        return made.samples_per_second.median
     return _median([block.samples / block.seconds for block in _blocks(report, trial, isolation)])
 
 
@@ -97,4 +101,4 @@ def _agreement(made: Verification) -> str:
         return f"Whether live and fresh agree was not measured: {missing}."
     if made.agrees_with_live:
         return "Live and fresh agree: the live ratio lies within the interval of the fresh one."
-    return "Live and fresh disagree: the live ratio lies outside the interval of the fresh one. The fresh one decides."
+    return "The live ratio lies outside the interval of the fresh one, which decides."

@@ -10,13 +10,11 @@ from markupsafe import Markup
 from pindiag import figures
 from pindiag.model import Estimate, Ratio, Report, Trial
 from pindiag.report import about, names
+from pindiag.report.about import WORTH
 from pindiag.report.ceilings import AS_SLOW, Ceiling, Ceilings, Stage, as_slow
 from pindiag.report.charts import pin_thread
 from pindiag.report.charts._svg import Chart
 from pindiag.report.text import Linker, record
-
-WORTH = 1.05
-"""Ratio from which a removed stage would have brought something."""
 
 
 @dataclasses.dataclass(frozen=True)

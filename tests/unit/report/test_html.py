@@ -9,7 +9,7 @@ import pytest
 from pindiag.errors import TemplateMissing
 from pindiag.report import _templates, redact_report, render_html, write_html
 
-from . import example
+from . import example, live
 
 VARIANTS = {
     "confirmed": example.confirmed,
@@ -20,6 +20,11 @@ VARIANTS = {
     "interrupted": example.interrupted,
     "cpu_baseline": example.cpu_baseline,
     "empty": example.empty,
+    "live": live.live,
+    "agrees": live.agrees,
+    "disagrees": live.disagrees,
+    "threads_lost": live.threads_lost,
+    "ceilings_alone": live.ceilings_alone,
 }
 SECTIONS = ["why", "sweep", "step", "time", "factors", "causes", "method", "records", "glossary"]
 
@@ -50,7 +55,7 @@ class Page(HTMLParser):
 
 
 def spec_of(name):
-    return example.BASELINE_SPEC if name == "cpu_baseline" else example.SPEC
+    return example.BASELINE_SPEC if name in ("cpu_baseline", "ceilings_alone") else example.SPEC
 
 
 def page_of(report, spec=example.SPEC, drawing=None):
@@ -234,3 +239,53 @@ def test_shown_paths_are_said_in_bold():
     html = render_html(report, example.NO_DRAWING, example.SPEC)
     assert "<strong>Redaction of names and paths: off (--show-paths).</strong>" in html
     assert "/home/ada/work/train.py" in html
+
+
+def test_ceilings_stand_on_the_first_screen_with_what_they_say(pages):
+    screen = pages["live"].partition("<nav")[0]
+    assert 'id="ceilings-wide-t">Only the pin thread is as slow as training<' in screen
+    assert "The pin thread gives 3 610 samples/s at most." in Page(screen).text
+    assert 'id="reached-wide-t"' not in pages["live"]
+    assert "reached-wide-t" in pages["confirmed"]
+    text = Page(pages["ceilings_alone"]).text
+    assert "not measured (the script changes its batches in place)" in text
+    assert "not measured (no pin thread was asked for)" in text
+
+
+def test_the_sweep_and_its_table_hold_configurations_alone(pages):
+    section = pages["live"].partition('<section id="sweep"')[2].partition("</section>")[0]
+    assert "loader alone" not in section
+    assert "its threads" not in section
+    assert "not run: at most 1.08 ×" in section
+    assert "not run, at most 3 500 samples/s expected: its ceiling cannot win" in Page(section).text
+
+
+def test_the_step_alone_stands_beside_the_configurations(pages):
+    section = pages["live"].partition('<section id="step"')[2].partition("</section>")[0]
+    assert ">GPU alone</text>" in section
+    assert "Loader alone" not in section
+
+
+def test_tweaks_have_a_section_with_their_code(pages):
+    section = pages["threads_lost"].partition('<section id="beyond"')[2].partition("</section>")[0]
+    assert "<code>torch.set_num_threads(torch.get_num_threads())</code> at <code>train.py:20</code>" in section
+    assert 'href="#rec-nw4-pin0-nb0+intraop_threads"' in section
+    assert 'id="beyond"' not in pages["confirmed"]
+
+
+def test_records_say_of_each_block_whether_it_ran_live(pages):
+    records = pages["agrees"].partition('<section id="records"')[2]
+    row = re.search(r'<tr id="block-2">(.*?)</tr>', records)[1]
+    assert '<td class="n">3</td><td>live</td><td class="n">1</td>' in row
+    assert "launch-003-4711.jsonl:11" in row
+    assert "<td>fresh</td>" in re.search(r'<tr id="block-1000">(.*?)</tr>', records)[1]
+    for kind in ("compute_only", "host_batch-pin1-nb1", "loader_only-nw8-pin1", "nw4-pin0-nb0+lazy_sync"):
+        assert f'<tbody id="rec-{kind}">' in records
+
+
+def test_where_live_and_fresh_disagree_both_ratios_stand_on_the_first_screen(pages):
+    screen = Page(pages["disagrees"].partition("<nav")[0]).text
+    assert "Live and fresh disagree: 1.43 × (1.11–1.85) live, 1.08 × (1.07–1.09) fresh; fresh decides" in screen
+    section = Page(pages["disagrees"].partition('<section id="verification"')[2].partition("</section>")[0]).text
+    assert "live, in one process 3 240 4 810 1.43 × (1.11–1.85) 4" in section
+    assert "fresh pairs 3 280 3 530 1.08 × (1.07–1.09) 4" in section

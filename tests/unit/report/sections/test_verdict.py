@@ -1,0 +1,138 @@
+import msgspec
+import pytest
+
+from pindiag.report import conclusions, names
+from pindiag.report.sections.verdict import main_fix, marks, next_step
+from pindiag.report.view import view
+
+from .. import example, live
+
+
+def shown(report, spec=example.SPEC, drawing=example.NO_DRAWING):
+    return view(report, drawing, spec)
+
+
+def test_the_patch_is_that_of_the_recommendation():
+    report = example.confirmed()
+    fix = main_fix(report)
+    assert fix is not None
+    assert fix.patch == example.PATCH
+    assert main_fix(example.no_difference()) is None
+    assert main_fix(example.suspected()) is None
+
+
+def test_a_long_patch_shows_its_first_hunk_and_keeps_the_rest():
+    report = example.confirmed()
+    long = example.PATCH + "@@ -40,1 +42,1 @@\n" + "".join(f"-old {n}\n+new {n}\n" for n in range(6))
+    fix = msgspec.structs.replace(report.findings[0].fixes[0], patch=long)
+    finding = msgspec.structs.replace(report.findings[0], fixes=[fix])
+    patch = shown(msgspec.structs.replace(report, findings=[finding])).patch
+    assert patch.heading == "Patch for train.py"
+    assert [line for _, line in patch.first + patch.rest] == long.splitlines()
+    assert patch.rest[0] == ("at", "@@ -22,3 +23,4 @@")
+
+
+def test_what_cannot_be_patched_is_a_change_by_hand():
+    report = example.confirmed()
+    fix = msgspec.structs.replace(report.findings[0].fixes[0], patch=None, snippet="num_workers=0")
+    finding = msgspec.structs.replace(report.findings[0], fixes=[fix])
+    patch = shown(msgspec.structs.replace(report, findings=[finding])).patch
+    assert (patch.heading, patch.first, patch.is_diff) == (
+        "Change by hand at train.py:14",
+        [("", "num_workers=0")],
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted"),
+    [
+        (example.confirmed, "pindiag run train.py --sweep --budget 10m"),
+        (example.verified, None),
+        (example.failed, None),
+        (example.no_difference, None),
+        (example.interrupted, "pindiag run train.py --sweep"),
+        (example.suspected, "pindiag run train.py --sweep --budget 10m"),
+    ],
+)
+def test_the_next_step(make, wanted):
+    step = next_step(make(), example.SPEC)
+    assert (step and step[1]) == wanted
+    assert step is None or step[2] == step[1].startswith("pindiag run")
+
+
+def test_a_modules_command_names_the_module():
+    spec = msgspec.structs.replace(example.BASELINE_SPEC, module=True, target="package.train")
+    assert next_step(example.cpu_baseline(), spec)[1] == "pindiag run -m package.train --sweep"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (example.confirmed, ["Cause confirmed", "Provisional:", "Not verified"]),
+        (example.verified, ["Cause confirmed", "Gain verified", "Verified"]),
+        (example.no_difference, ["No difference", "Nothing to gain", "Nothing to verify"]),
+        (example.suspected, ["Cause suspected:", "No gain claimed", "Nothing to verify"]),
+        (example.failed, ["Failure confirmed", "No gain claimed", "Nothing to verify"]),
+        (example.empty, ["No cause shown", "No gain claimed", "Nothing to verify"]),
+    ],
+)
+def test_how_sure(make, words):
+    report = make()
+    assert [mark.word for mark in marks(report, names.primary_finding(report))] == words
+
+
+def test_pairs_that_do_not_show_the_gain_are_said():
+    report = example.verified()
+    poor = msgspec.structs.replace(report.verification, ratio=1.02, ci95=(0.9, 1.15))
+    report = msgspec.structs.replace(report, verification=poor)
+    assert marks(report, None)[2].word == "Not borne out"
+    assert conclusions.verification(poor) == "4 fresh pairs do not settle it: 1.02 × (0.90–1.15)"
+
+
+def test_asking_for_too_few_rounds_is_answered_with_rounds():
+    spec = msgspec.structs.replace(example.SPEC, rounds=3)
+    assert next_step(example.confirmed(), spec)[1] == "pindiag run train.py --sweep --rounds 6"
+
+
+def test_after_all_rounds_a_suspicion_names_its_experiment():
+    report = example.suspected()
+    blocks = report.blocks + [msgspec.structs.replace(block, round=block.round + 4) for block in report.blocks]
+    step = next_step(msgspec.structs.replace(report, blocks=blocks), example.SPEC)
+    assert step == ("Would settle it:", "drain the loader with and without pin thread", False)
+
+
+def test_nothing_to_gain_is_said_only_where_it_is_shown():
+    report = example.no_difference()
+    undecided = msgspec.structs.replace(report, findings=[])
+    assert marks(undecided, None)[1].word == "No gain shown"
+    assert shown(undecided).why_nothing == "no gain was shown"
+    assert shown(report).why_nothing == "the settings as written are as good as any that was tried"
+
+
+def test_where_live_and_fresh_disagree_a_mark_of_its_own_has_both_ratios():
+    said = marks(live.disagrees(), None)
+    assert [mark.word for mark in said[1:]] == ["Provisional:", "Verified", "Live and fresh disagree:"]
+    assert said[3].more == "1.43 × (1.11–1.85) live, 1.08 × (1.07–1.09) fresh; fresh decides"
+    assert [mark.word for mark in marks(live.agrees(), None)[1:]] == ["Gain verified", "Verified"]
+
+
+def test_a_line_of_code_is_the_patch_where_it_removes_the_cause():
+    report = live.threads_lost()
+    assert main_fix(report).patch == live.THREADS_PATCH
+    said = marks(report, names.primary_finding(report))
+    assert [(mark.word, mark.more) for mark in said[1:]] == [
+        ("Gain measured", "in 6 rounds beside the script as written"),
+        ("Not verified", "in fresh pairs"),
+    ]
+
+
+def test_a_suspected_line_of_code_is_no_patch():
+    report = live.threads_lost()
+    suspected = msgspec.structs.replace(report.findings[0], status="suspected")
+    assert main_fix(msgspec.structs.replace(report, findings=[suspected])) is None
+
+
+def test_the_first_chart_has_ceilings_where_they_were_measured():
+    assert shown(live.live()).first_chart.title == "Only the pin thread is as slow as training"
+    assert shown(example.confirmed()).first_chart.title == "“no workers, pin, non_blocking” trains fastest"
