@@ -164,8 +164,9 @@ class TrialEvidence:
     @cached_property
     def sampler(self) -> SamplerFigures | None:
         """What was sampled while its blocks counted; in a live launch, none of what served before them."""
+        served_ns = self.run.settling_ns if self.isolation == "live" else {}
         return sampler_figures(
-            Window(launch.all(Sample), block, self.run.settling_ns.get(block.block, 0))
+            Window(launch.all(Sample), block, served_ns.get(block.block, 0))
             for launch in self.launches
             for block in self._counted(launch)
         )

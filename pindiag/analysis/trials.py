@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
@@ -22,22 +22,21 @@ from pindiag.stats import Mean, geometric_mean, median
 
 def trials(run: RunEvidence, ratios: Mapping[str, Mean]) -> list[Trial]:
     """All trials, the baseline first."""
-    last_rounds = {isolation: _last_round(run, isolation) for isolation in get_args(Isolation)}
-    return [_trial(evidence, ratios.get(evidence.id), last_rounds[evidence.isolation]) for evidence in run.trials]
+    racing = {isolation: _last_members(run, isolation) for isolation in get_args(Isolation)}
+    return [_trial(evidence, ratios.get(evidence.id), racing[evidence.isolation]) for evidence in run.trials]
 
 
-def _last_round(run: RunEvidence, isolation: Isolation) -> int:
-    """The last round of the race; those of `compute_only`, beside baseline blocks, are none of it."""
-    racing = [trial for trial in run.trials if trial.isolation == isolation and _competes(trial)]
-    return max((block.round for trial in racing for block in trial.blocks), default=0)
+def _last_members(run: RunEvidence, isolation: Isolation) -> set[str]:
+    """Configurations that the last round of the race was to run."""
+    competing = {trial.id for trial in run.trials if trial.treatment.kind == "configuration"}
+    competing -= {run.journal.baseline_id}
+    orders = [order for launch in run.journal.launches if launch.isolation == isolation for order in launch.orders]
+    rounds = [competing & {made.id for made in order.planned} - order.skipped.keys() for order in orders]
+    return next((members for members in reversed(rounds) if members), competing)
 
 
-def _competes(trial: TrialEvidence) -> bool:
-    return trial.treatment.kind == "configuration" and trial.id != trial.run.journal.baseline_id
-
-
-def _trial(evidence: TrialEvidence, ratio: Mean | None, last_round: int) -> Trial:
-    status, reason = _status(evidence, last_round)
+def _trial(evidence: TrialEvidence, ratio: Mean | None, racing: Collection[str]) -> Trial:
+    status, reason = _status(evidence, racing)
     profiled = evidence.window
     workers = evidence.workers
     return Trial(
@@ -73,11 +72,11 @@ def _trial(evidence: TrialEvidence, ratio: Mean | None, last_round: int) -> Tria
 
 
 def _status(
-    evidence: TrialEvidence, last_round: int
+    evidence: TrialEvidence, racing: Collection[str]
 ) -> tuple[Literal["measured", "failed", "skipped", "predicted"], str | None]:
     journal = evidence.run.journal
     if evidence.blocks:
-        return "measured", _left_early(evidence, last_round)
+        return "measured", _left_early(evidence, racing)
     if evidence.failure is not None:
         return "failed", evidence.failure
     reason = evidence.refused or journal.skipped.get(evidence.id)
@@ -87,15 +86,15 @@ def _status(
     return "skipped", reason or ("the budget left no time for it" if in_order else "the run was cut before its turn")
 
 
-def _left_early(evidence: TrialEvidence, last_round: int) -> str | None:
+def _left_early(evidence: TrialEvidence, racing: Collection[str]) -> str | None:
     """Why what was measured has fewer rounds than others."""
-    own = max(block.round for block in evidence.blocks)
+    journal, own = evidence.run.journal, max(block.round for block in evidence.blocks)
     if evidence.failure is not None and evidence.broke:
         return f"failed after round {own}: {evidence.failure}"
-    if not _competes(evidence) or own >= last_round:
+    if evidence.id in racing or evidence.treatment.kind != "configuration" or evidence.id == journal.baseline_id:
         return None
-    refused = evidence.refused
-    return f"left the race after round {own}, {'behind others' if refused is None else refused}"
+    why = evidence.refused or journal.skipped.get(evidence.id)
+    return f"left the race after round {own}, behind others" if why is None else f"left after round {own}: {why}"
 
 
 def estimate(rates: list[float]) -> Estimate:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pindiag import api
-from pindiag.model import Block, Report
+from pindiag.model import Block, Report, Trial
 from pindiag.store import RunDirectory
 
 DATA = Path(__file__).parents[1] / "data" / "h200"
@@ -41,14 +42,23 @@ def test_something_is_recorded() -> None:
     assert {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"} <= set(RECORDED)
 
 
+def figures(trial: Trial) -> Trial:
+    """Without its words, and without the sampler's: which samples belong to a block is judged more strictly since."""
+    return msgspec.structs.replace(trial, reason=None, sampler=None)
+
+
 def test_figures_are_those_of_the_recording(made: Report, recorded: Report) -> None:
-    assert made.trials == recorded.trials
+    assert [figures(trial) for trial in made.trials] == [figures(trial) for trial in recorded.trials]
     assert made.verification == recorded.verification
     assert made.noise_floor == recorded.noise_floor
-    assert [(f.cause, f.status, f.severity) for f in made.findings] == [
-        (f.cause, f.status, f.severity) for f in recorded.findings
-    ]
     assert made.verdict.headline == recorded.verdict.headline
+
+
+def test_findings_are_those_of_the_recording(made: Report, recorded: Report) -> None:
+    """Of the rules that there were then."""
+    causes = {finding.cause for finding in recorded.findings}
+    found = [(f.cause, f.status, f.severity) for f in made.findings if f.cause in causes]
+    assert found == [(f.cause, f.status, f.severity) for f in recorded.findings]
 
 
 def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:
