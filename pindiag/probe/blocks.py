@@ -231,7 +231,7 @@ class Block:
         self.totals.counted_ns += ended - self._stretch_began
         self._ended_ns = ended
 
-    def record(self, status: str, reason: str | None) -> dict[str, Any]:
+    def record(self, status: str, reason: str | None, notes: list[str]) -> dict[str, Any]:
         """The fields of the block's record."""
         totals = self.totals
         steps = max(1, totals.steps)
@@ -260,6 +260,8 @@ class Block:
             "transfers": self._tally.transfer_sites(),
             "syncs": self._tally.sync_sites(),
             "probe_us_per_step": own_ns / steps / 1e3,
+            "intraop_threads": device.intraop_threads(),
+            "notes": notes,
             **self._beside(),
         }
 

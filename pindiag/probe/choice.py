@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from .loader import Watch
+    from .watch import Watch
 
 BACKWARDS = 16
 """Backward passes without an optimizer step after which a script is taken to step by hand. Scripts that accumulate

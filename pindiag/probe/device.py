@@ -28,6 +28,13 @@ def synchronise() -> None:
         _accelerator_synchronize()
 
 
+def empty_host_cache() -> None:
+    """Give cached pinned memory back, where the version can; what follows pins anew, as a fresh process would."""
+    empty = getattr(torch.accelerator, "empty_host_cache", None) or getattr(torch._C, "_host_emptyCache", None)
+    if empty is not None and cuda_in_use():
+        empty()
+
+
 def accelerator() -> str | None:
     """Device type that torch offers ("cuda", "mps", ...), None where there is none."""
     if not torch.accelerator.is_available():

@@ -1,38 +1,17 @@
-"""DataLoaders: what the target makes of them, and serving one with other arguments."""
+"""A DataLoader: what it says of itself, and the same with other arguments."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import time
 import warnings
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-import torch.multiprocessing
+import torch
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset
 
-from .batch import BatchFacts, leading_dimension
-
 _CONTEXT = "_DataLoader__multiprocessing_context"
-LOADER_ARGUMENTS = ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "batch_size")
-
-
-class Made(NamedTuple):
-    """A DataLoader that the target constructed."""
-
-    number: int
-    location: str
-    ordinal: int
-    shape: tuple[Any, ...]
-    """What two loaders made at one place share if the second replaces the first."""
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """The record's `LoaderKey`."""
-        return {"location": self.location, "ordinal": self.ordinal}
 
 
 def shape_of(loader: Any) -> tuple[Any, ...]:
@@ -91,90 +70,12 @@ def configuration(loader: Any, pin_memory: bool, non_blocking: bool | str | None
     }
 
 
-class IndexStream:
-    """Index batches of the user's own sampler, epoch after epoch.
-
-    Args:
-        sampler: the user's sampler or batch sampler.
-        iterator: an iterator over it that has begun already, if any.
-        drawn: how many of its index batches were drawn before.
-        endless: whether the next epoch follows at once; else at `resume`.
-    """
-
-    def __init__(self, sampler: Any, *, iterator: Iterator[Any] | None = None, drawn: int = 0, endless: bool) -> None:
-        self.endless = endless
-        self.epochs = 0
-        self.first_epoch: int | None = None
-        """How many batches the first epoch had, once it has ended."""
-        self._sampler = sampler
-        self._iterator = iterator
-        self._sizes: deque[int | None] = deque([None] * drawn)
-        self._drawn = drawn
-        self._epoch_ended_at: int | None = None
-
-    def __len__(self) -> int:
-        return len(self._sampler)
-
-    def __iter__(self) -> IndexStream:
-        return self
-
-    def __next__(self) -> Any:
-        index = self._draw()
-        self._drawn += 1
-        self._sizes.append(len(index) if isinstance(index, list | tuple) else None)
-        return index
-
-    def _draw(self) -> Any:
-        if self._iterator is None:
-            self._iterator = iter(self._sampler)
-        try:
-            return next(self._iterator)
-        except StopIteration:
-            self._end_epoch()
-            if not self.endless:
-                raise
-        self._iterator = iter(self._sampler)
-        return next(self._iterator)
-
-    def _end_epoch(self) -> None:
-        if self._epoch_ended_at == self._drawn:
-            return
-        self._epoch_ended_at = self._drawn
-        self.epochs += 1
-        if self.first_epoch is None:
-            self.first_epoch = self._drawn
-
-    def delivered(self) -> int | None:
-        """A batch has arrived; returns its samples where the index batch says so."""
-        return self._sizes.popleft() if self._sizes else None
-
-    @property
-    def epoch_is_over(self) -> bool:
-        """Whether the target has received the last batch of a natural epoch."""
-        return not self.endless and not self._sizes and self._epoch_ended_at == self._drawn
-
-    def resume(self) -> None:
-        """Begin the next natural epoch, if one has ended."""
-        if self._epoch_ended_at == self._drawn:
-            self._epoch_ended_at = None
-            self._iterator = None
-
-
-class Applied(NamedTuple):
-    """What became of a treatment's changes."""
-
-    loader: Any
-    applied: dict[str, Any]
-    refused: dict[str, str]
-
-
-def clone(loader: Any, changes: dict[str, Any], sampler: Callable[[Any], Any]) -> Applied:
-    """A loader of the same class with changed arguments; the user's own stays as it is.
+def clone(loader: Any, changes: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """A loader of the same class with changed arguments, and what could not be changed; the user's stays as it is.
 
     Args:
         loader: the user's.
         changes: arguments of DataLoader to new values.
-        sampler: given the index sampler that the clone would have, returns the one that it gets.
     """
     twin = object.__new__(type(loader))
     state = twin.__dict__
@@ -189,12 +90,18 @@ def clone(loader: Any, changes: dict[str, Any], sampler: Callable[[Any], Any]) -
         else:
             state[name] = value
     normalise(state)
-    index_name = "sampler" if state["batch_sampler"] is None else "batch_sampler"
-    state[index_name] = sampler(state[index_name])
     for name in changes.keys() - refused.keys() - {"batch_size"}:
         if state[name] != changes[name]:
             refused[name] = "it needs num_workers > 0"
-    return Applied(twin, {name: value for name, value in changes.items() if name not in refused}, refused)
+    return twin, refused
+
+
+def feed(twin: Any, stream: Any, seeds: torch.Generator) -> None:
+    """Let a clone take its index batches from the stream, if there is one, and its base seeds from elsewhere."""
+    state = twin.__dict__
+    state["generator"] = seeds
+    if stream is not None:
+        state["sampler" if state["batch_sampler"] is None else "batch_sampler"] = stream
 
 
 def _change_batch_size(state: dict[str, Any], size: int) -> str | None:
@@ -251,97 +158,6 @@ def quiet(changes: dict[str, Any]) -> Iterator[None]:
         if "pin_memory" in changes:
             warnings.filterwarnings("ignore", message="'pin_memory' argument is set")
         yield
-
-
-class Watch:
-    """An iterator over a DataLoader, as the target holds it.
-
-    Attributes:
-        iterator: torch's, None once the target has let go of it (a watch must not keep its workers alive); for
-            iterable datasets it is replaced when one is exhausted while blocks remain.
-        stream: the index batches; None for iterable datasets.
-        open: whether it may have more to give.
-        fresh: whether torch's iterator has given nothing yet.
-    """
-
-    def __init__(
-        self, made: Made, loader: Any, iterator: Any, stream: IndexStream | None, *, number: int, began_ns: int
-    ) -> None:
-        self.made = made
-        self.loader = loader
-        self._iterator = weakref.ref(iterator)
-        self.stream = stream
-        self.number = number
-        self.facts: BatchFacts | None = None
-        self.delivered = 0
-        self.restarts = 0
-        self.open = True
-        self.fresh = True
-        self.began_ns = began_ns
-        self.startup_ms = (time.monotonic_ns() - began_ns) / 1e6
-
-    def replace(self, iterator: Any, began_ns: int, number: int) -> None:
-        """Go on with another iterator of torch's, after the first is exhausted."""
-        self._iterator = weakref.ref(iterator)
-        self.number, self.began_ns = number, began_ns
-        self.startup_ms = (time.monotonic_ns() - began_ns) / 1e6
-        self.restarts += 1
-        self.fresh = True
-
-    @property
-    def iterator(self) -> Any:
-        """See the class."""
-        return self._iterator()
-
-    def samples_of(self, batch: Any) -> int:
-        """A batch has arrived; its samples as the index batch says, else by the leading dimension of its tensors."""
-        told = self.stream.delivered() if self.stream is not None else None
-        if told is not None:
-            return told
-        size = self.loader.batch_size
-        leading = leading_dimension(batch)
-        if leading is None:
-            return size or 1
-        return leading if size is None else min(leading, size)
-
-    @property
-    def queue(self) -> int:
-        """Batches in flight: workers x prefetch factor."""
-        if self.loader.num_workers == 0:
-            return 0
-        return int(self.loader.num_workers) * int(self.loader.prefetch_factor or 2)
-
-    @property
-    def past_natural_end(self) -> bool:
-        """Whether it gave more batches than the target's own epoch has."""
-        if self.stream is None:
-            return self.restarts > 0
-        first = self.stream.first_epoch
-        return self.stream.endless and first is not None and self.delivered > first
-
-    def start_method(self) -> str | None:
-        """How its workers were started; None without workers."""
-        context = getattr(self.iterator, "_multiprocessing_context", None) or self.loader.multiprocessing_context
-        if self.loader.num_workers == 0:
-            return None
-        if context is None:
-            return str(torch.multiprocessing.get_start_method())
-        return str(context.get_start_method())
-
-    def worker_pids(self) -> list[int]:
-        """Process ids of its workers."""
-        return [worker.pid for worker in getattr(self.iterator, "_workers", ()) if worker.pid is not None]
-
-    def configuration(self) -> dict[str, Any]:
-        """What is in effect in the iterator."""
-        return configuration(self.loader, getattr(self.iterator, "_pin_memory", self.loader.pin_memory), None)
-
-    def prime(self) -> None:
-        """Fill the workers' queues again after a natural epoch, as a new iterator would."""
-        iterator = self.iterator
-        if self.loader.num_workers:
-            for _ in range(self.queue - iterator._tasks_outstanding):
-                iterator._try_put_index()
 
 
 def has_own_iteration(kind: type) -> bool:

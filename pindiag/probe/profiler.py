@@ -1,4 +1,4 @@
-"""A torch.profiler window after the last counted block of a launch."""
+"""Torch.profiler windows after the last counted block of a launch."""
 
 from __future__ import annotations
 
@@ -21,22 +21,34 @@ class Window:
 
     Args:
         path: where the trace goes (.json.gz).
+        name: how the record calls that file.
         steps: how many steps are profiled after the warm-up.
+        settle_steps: steps before the profiler starts, for an iterator that has just begun.
     """
 
-    def __init__(self, path: str, steps: int) -> None:
+    def __init__(self, path: str, name: str, steps: int, settle_steps: int) -> None:
         self.reason: str | None = None
         self.seconds = 0.0
         self.steps = 0
         self.exported = False
         self._path = path
+        self._name = name
         self._goal = max(1, steps)
+        self._settle_steps = settle_steps
         self._done = -WARMUP_STEPS
         self._profiler: Any = None
         self._began = time.monotonic()
+        if not settle_steps:
+            self._start()
 
-    def start(self) -> None:
-        """Begin, unless the target profiles itself: a nested session would empty the target's."""
+    def record(self) -> dict[str, Any]:
+        """The fields of the window's record, but for its trial."""
+        trace = self._name if self.exported else None
+        return {"steps": self.steps, "trace": trace, "reason": self.reason, "seconds": self.seconds}
+
+    def _start(self) -> None:
+        self._began = time.monotonic()
+        # a nested session would empty the target's
         if torch._C._autograd._profiler_enabled():
             self.reason = "the script runs a profiler of its own"
             return
@@ -52,6 +64,11 @@ class Window:
 
     def step(self) -> bool:
         """A step has ended; True when the window is over."""
+        if self._settle_steps:
+            self._settle_steps -= 1
+            if not self._settle_steps:
+                self._start()
+            return False
         if self._profiler is None:
             return True
         self._done += 1
@@ -68,6 +85,8 @@ class Window:
 
     def finish(self) -> None:
         """Stop and export what was profiled."""
+        if self._settle_steps:
+            self.reason = "the script ended before a step was profiled"
         if self._profiler is None:
             return
         profiler, self._profiler = self._profiler, None

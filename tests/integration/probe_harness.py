@@ -66,6 +66,19 @@ def treatment(**changes: Any) -> Treatment:
     return Treatment(id="changed", kind="configuration", configuration=configuration, changes=changes)
 
 
+def under(block: int, trial: str, kind: str = "configuration", **changes: Any) -> BlockOrder:
+    """A short block of a live launch under a treatment that makes the given changes."""
+    ablation = trial.split("-")[0] if kind == "ablation" else None
+    tweak = trial.split("+")[1] if kind == "tweak" else None
+    made = msgspec.structs.replace(treatment(**changes), id=trial, kind=kind, ablation=ablation, tweak=tweak)
+    return order(block=block, trial=trial, seconds=0.05, treatment=made)
+
+
+def then(*blocks: BlockOrder, what: str = "blocks") -> dict[str, Any]:
+    """The parent's answer that orders these blocks, or windows."""
+    return {"then": what, what: msgspec.to_builtins(blocks)}
+
+
 def key(script: Path, line_of: str, ordinal: int = 0) -> LoaderKey:
     """The loader whose construction holds a text."""
     lines = script.read_text().splitlines()

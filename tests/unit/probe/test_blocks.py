@@ -44,7 +44,7 @@ class Loop:
         return next(count for count in range(limit) if self.step(**step))
 
     def record(self):
-        return self.block.record("counted", None)
+        return self.block.record("counted", None, [])
 
 
 def test_counted_steps_lie_between_two_synchronisations(monkeypatch):
@@ -163,8 +163,8 @@ def test_an_unfinished_block_says_what_it_has(monkeypatch):
     loop = Loop(monkeypatch, steps=50)
     loop.step()
     loop.block.gap(loop.now, over=False)
-    record = loop.block.record("short", "why")
-    assert (record["steps"], record["seconds"], record["step_ms"]) == (0, 0.0, [])
+    record = loop.block.record("short", "why", ["a note"])
+    assert (record["steps"], record["seconds"], record["step_ms"], record["notes"]) == (0, 0.0, [], ["a note"])
     assert not loop.block.complete
 
 

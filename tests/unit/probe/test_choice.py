@@ -5,7 +5,7 @@ import torch
 
 from pindiag.probe import choice
 from pindiag.probe.choice import BACKWARDS, BATCHES, Choice
-from pindiag.probe.loader import Made, Watch
+from pindiag.probe.watch import Made, Watch
 
 
 class Script:
@@ -16,7 +16,7 @@ class Script:
 
     def batch(self, name, wait_ns=1):
         made = Made(len(self.watches), name, 0, ())
-        watch = self.watches.setdefault(name, Watch(made, None, self, None, number=0, began_ns=0))
+        watch = self.watches.setdefault(name, Watch(made, None, None, None))
         watch.delivered += 1
         self.choice.yielded(watch, wait_ns)
 

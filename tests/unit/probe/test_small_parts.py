@@ -12,8 +12,8 @@ import torch
 from pindiag.probe import target
 from pindiag.probe.batch import describe, leading_dimension
 from pindiag.probe.callsite import user_location
+from pindiag.probe.loaders import is_place
 from pindiag.probe.recorder import Recorder
-from pindiag.probe.session import is_place
 from pindiag.probe.stop import Stop, Stopper
 
 
@@ -82,10 +82,10 @@ def pipes(tmp_path):
 
 def test_records_go_to_the_journal_and_some_over_the_pipe(pipes):
     recorder, reads, writes, journal = pipes
-    recorder.write("window", steps=1)
+    recorder.write("loader_made", loader=1)
     recorder.write("first_step")
     lines = journal.read_bytes().splitlines(keepends=True)
-    assert [json.loads(line)["type"] for line in lines] == ["window", "first_step"]
+    assert [json.loads(line)["type"] for line in lines] == ["loader_made", "first_step"]
     assert os.read(reads, 4096) == lines[1]
     assert journal.name == f"launch-003-{os.getpid()}.jsonl"
     os.close(reads)

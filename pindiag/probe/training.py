@@ -1,0 +1,334 @@
+"""The blocks and profiler windows of a launch, one after another, once it is known which loader trains."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from . import dataset_state
+from .blocks import Block
+from .lazy import LazySync
+from .profiler import Window
+from .recorder import Recorder
+from .replay import REPLAYED, Replay
+from .serving import Serving, torch_advance
+from .stop import Stopper
+from .transfers import Transfers
+from .treatment import Treatment
+from .watch import Watch
+
+COLLECTED_STEPS = REPLAYED + 2
+"""Steps with real batches before replays: some loops fetch ahead, and where the last batches go is to be seen too."""
+
+_now = time.monotonic_ns
+_thread_ns = time.thread_time_ns
+
+
+class Training:
+    """Drives blocks by the training loop's own calls, and switches treatments between them.
+
+    Args:
+        spec: the parent's `ProbeSpec`, as plain JSON.
+        recorder: where records go, and whom to ask what is next.
+        stopper: ends the target when nothing is left to do.
+        transfers: the hooks.
+        serving: what the training loop is given.
+
+    Attributes:
+        block: the one in progress.
+    """
+
+    def __init__(
+        self, spec: dict[str, Any], recorder: Recorder, stopper: Stopper, transfers: Transfers, serving: Serving
+    ) -> None:
+        self.block: Block | None = None
+        self._spec = spec
+        self._live = spec.get("isolation") == "live"
+        self._recorder = recorder
+        self._stopper = stopper
+        self._transfers = transfers
+        self._serving = serving
+        self._orders: deque[dict[str, Any]] = deque(spec["blocks"])
+        self._windows: deque[dict[str, Any]] = deque()
+        self._window: Window | None = None
+        self._window_trial = ""
+        self._due: Callable[[], None] | None = None
+        """What is to be done before the next batch is given."""
+        self._collector: Replay | None = None
+        self._collected = 0
+        self._replay: Replay | None = None
+        self._dataset_before: dataset_state.State | None = None
+
+    # ------------------------------------------------------------------------------------------ the loop's own calls
+
+    def begin(self) -> None:
+        """The first training step is done."""
+        self._next_block()
+
+    def enter(self, now: int) -> None:
+        """The loop asks for a batch: the step before is over, and so may be its block."""
+        if self._window is not None and self._window.step():
+            self._end_window()
+        block = self.block
+        if block is not None and self._collector is None and block.enter(now):
+            self._complete(block)
+        while self._due is not None:
+            self._due()
+        if self._transfers.lazy is not None:
+            self._transfers.lazy.next_step()
+
+    def fetch(self, watch: Watch, entered: int) -> tuple[Any, int]:
+        """The batch that was asked for, and its samples."""
+        if self._replay is not None:
+            return self._fetch_replayed(watch, self._replay, entered)
+        hooked = self._transfers.tally.hooked_ns
+        cpu = _thread_ns()
+        asked = _now()
+        try:
+            data = torch_advance(watch.iterator)
+        except StopIteration:
+            self.gap(asked, over=True)
+            if not self._serving.restart(watch):
+                raise
+            entered = _now()
+            self.enter(entered)
+            return self.fetch(watch, entered)
+        except Exception:
+            watch.arrived()
+            raise
+        got = _now()
+        cpu = _thread_ns() - cpu
+        watch.delivered += 1
+        if watch.fresh:
+            self._serving.first_batch(watch)
+        samples = watch.samples_of(data)
+        block = self.block
+        if block is not None and block.step is not None:
+            step = block.step
+            step.wait_ns = got - asked - (self._transfers.tally.hooked_ns - hooked)
+            step.wait_cpu_ns = cpu
+            step.samples = samples
+            # a block that opens here writes and waits before its clock starts: no cost of a counted step
+            step.own_ns = (asked - step.began if step.began == entered else 0) + _now() - got
+        elif self._collector is not None:
+            self._collect(self._collector, data, samples)
+        return data, samples
+
+    def gap(self, now: int, *, over: bool) -> None:
+        """The loop leaves the training loader for something else; see `Block.gap`."""
+        if self.block is not None:
+            self.block.gap(now, over=over)
+
+    def resume(self, watch: Watch) -> Any:
+        """The loop asks for an iterator again, and gets the running one."""
+        self.gap(_now(), over=False)
+        block = self.block
+        if block is not None and block.complete:
+            self._complete(block)
+        stream = watch.stream
+        if stream is not None and stream.epoch_is_over:
+            stream.resume()
+            if self._replay is None and self._due is None:
+                watch.prime()
+        return self._serving.held
+
+    def finish(self, failed: str | None) -> None:
+        """The target is over: write down what was measured of an unfinished block or window."""
+        self._say_window()
+        block, self.block = self.block, None
+        if block is None:
+            return
+        block.gap(_now(), over=False)
+        self._say_phase(block.order, "counted")
+        if failed is not None:
+            self._record(block, "failed", failed)
+        elif block.covers_two_queues:
+            self._record(block, "counted", "the script ended before the block's length")
+        else:
+            self._record(block, "short", "the script ended before two queues were counted")
+
+    # -------------------------------------------------------------------------------------------------------- blocks
+
+    def _next_block(self) -> None:
+        if not self._orders:
+            self._stop()
+            return
+        order = self._orders.popleft()
+        if self._live and order.get("treatment") is not None:
+            self._due = functools.partial(self._start_block, order)
+        else:
+            running = self._serving.running
+            self._begin_block(order, running.queue if running is not None else 0)
+
+    def _begin_block(self, order: dict[str, Any], queue: int) -> None:
+        self._dataset_before = self._dataset_now()
+        self._transfers.lazy = LazySync() if self._serving.treatment.lazy_sync else None
+        self.block = Block(order, queue, self._transfers, functools.partial(self._say_phase, order))
+
+    def _start_block(self, order: dict[str, Any]) -> None:
+        self._due = None
+        watch, treatment = self._switch(order)
+        self._begin_block(order, 0 if treatment.replayed else watch.queue)
+        self._serving.start(watch)
+        if treatment.replayed:
+            self._collected = 0
+            self._collector = Replay(self._transfers, _kind(treatment))
+        elif treatment.ablation == "loader_only":
+            self._due = self._drain
+
+    def _switch(self, order: dict[str, Any]) -> tuple[Watch, Treatment]:
+        """Shut the running iterator down, and prepare what the order runs under."""
+        watch = self._serving.running
+        assert watch is not None, "treatments are switched where the training loop asks for a batch"
+        if self._replay is not None:
+            self._replay.close()
+            self._replay = None
+        self._serving.leave(watch)
+        treatment = Treatment(order["treatment"], order.get("intraop_threads"))
+        self._serving.change(treatment)
+        return watch, treatment
+
+    def _complete(self, block: Block) -> None:
+        self._say_phase(block.order, "counted")
+        self._record(block, "counted", None)
+        self._ask(block)
+
+    def _record(self, block: Block, status: str, reason: str | None) -> None:
+        self._say_dataset_changed(block)
+        notes = self._replay.notes if self._replay is not None else []
+        self._recorder.write("block", **block.record(status, reason, notes))
+
+    def _ask(self, block: Block) -> None:
+        self.block = None
+        answer = self._recorder.ask()
+        if answer["then"] == "profile":
+            self._begin_window(block.order["trial"], settle_steps=0)
+        elif answer["then"] == "windows":
+            self._windows.extend(answer["windows"])
+            self._next_window()
+        elif answer["then"] == "blocks":
+            self._orders.extend(answer["blocks"])
+            self._next_block()
+        else:
+            self._stop()
+        self._stopper.check()
+
+    def _stop(self) -> None:
+        self._serving.release()
+        self._stopper.begin()
+
+    def _say_phase(self, order: dict[str, Any], phase: str) -> None:
+        self._recorder.write("block_phase", block=order["block"], trial=order["trial"], phase=phase)
+
+    def _dataset_now(self) -> dataset_state.State | None:
+        running = self._serving.running
+        if not self._live or running is None or running.served.num_workers > 0:
+            return None
+        return dataset_state.read(running.served.dataset)
+
+    def _say_dataset_changed(self, block: Block) -> None:
+        before, self._dataset_before = self._dataset_before, None
+        after = self._dataset_now() if before is not None else None
+        what = dataset_state.first_difference(before, after) if before is not None and after is not None else None
+        if what is not None:
+            order = block.order
+            self._recorder.write("dataset_changed", trial=order["trial"], block=order["block"], what=what)
+
+    # ----------------------------------------------------------------------------------------------------- ablations
+
+    def _drain(self) -> None:
+        """Take batches without handing any to the script, until the block is complete."""
+        block, watch = self.block, self._serving.running
+        assert block is not None
+        assert watch is not None
+        while not block.enter(_now()):
+            self._stopper.check()
+            self._drain_one(block, watch)
+        self._due = None
+        self._complete(block)
+
+    def _drain_one(self, block: Block, watch: Watch) -> None:
+        step = block.step
+        assert step is not None
+        cpu = _thread_ns()
+        data = self._serving.take(watch)
+        step.wait_ns = _now() - step.began
+        step.wait_cpu_ns = _thread_ns() - cpu
+        step.samples = watch.samples_of(data)
+
+    def _collect(self, collector: Replay, data: Any, samples: int) -> None:
+        collector.collect(data, samples)
+        self._collected += 1
+        if collector.full and self._collected >= COLLECTED_STEPS:
+            self._due = self._begin_replay
+
+    def _begin_replay(self) -> None:
+        self._due = None
+        collector, self._collector = self._collector, None
+        block, watch = self.block, self._serving.running
+        assert collector is not None
+        assert block is not None
+        assert watch is not None
+        reason = collector.begin()
+        self._serving.leave(watch)
+        if reason is None:
+            self._replay = collector
+            return
+        self._serving.refuse("replay", reason)
+        self._say_phase(block.order, "counted")
+        self._record(block, "failed", reason)
+        self._ask(block)
+
+    def _fetch_replayed(self, watch: Watch, replay: Replay, entered: int) -> tuple[Any, int]:
+        natural = watch.stream is not None and not watch.stream.endless
+        if natural and watch.stream is not None and not watch.stream.skip():
+            self.gap(entered, over=True)
+            raise StopIteration
+        served = replay.serve()
+        watch.delivered += 1
+        block = self.block
+        if block is not None and block.step is not None:
+            block.step.samples = served.samples
+            block.step.own_ns = _now() - max(entered, block.step.began)
+        return served.data, served.samples
+
+    # ------------------------------------------------------------------------------------------------------- windows
+
+    def _next_window(self) -> None:
+        if self._windows:
+            self._due = functools.partial(self._start_window, self._windows.popleft())
+        else:
+            self._stop()
+
+    def _start_window(self, order: dict[str, Any]) -> None:
+        self._due = None
+        watch, _ = self._switch(order)
+        self._begin_window(order["trial"], settle_steps=watch.queue + 1)
+        self._serving.start(watch)
+
+    def _begin_window(self, trial: str, settle_steps: int) -> None:
+        self._window_trial = trial
+        trace = f"traces/{trial}-{self._spec['launch']}.json.gz"
+        path = os.path.join(self._spec["run_directory"], trace)
+        self._window = Window(path, trace, self._spec["profile_steps"], settle_steps)
+
+    def _end_window(self) -> None:
+        self._say_window()
+        self._next_window()
+        self._stopper.check()
+
+    def _say_window(self) -> None:
+        window, self._window = self._window, None
+        if window is not None:
+            window.finish()
+            self._recorder.write("window", trial=self._window_trial, **window.record())
+
+
+def _kind(treatment: Treatment) -> Any:
+    if treatment.ablation == "compute_only":
+        return "device"
+    return "pinned" if treatment.changes.get("pin_memory") else "pageable"
