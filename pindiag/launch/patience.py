@@ -105,13 +105,13 @@ class Patience:
         limit_s = self._hang_s
         if self._told in ("profile", "windows"):
             limit_s += self._limits.export_s
-            self._set(now_s, limit_s, f"its profiler window did not end within {limit_s:g} s")
+            self._set(now_s, limit_s, f"its profiler window did not end within {round(limit_s, 1):g} s")
         else:
-            self._set(now_s, limit_s, f"it made no progress for {limit_s:g} s")
+            self._set(now_s, limit_s, f"it made no progress for {round(limit_s, 1):g} s")
 
     def _leave(self, now_s: float) -> None:
         limit_s = self._limits.leave_s if self._told == "stop" else max(self._limits.leave_s, self._hang_s)
-        self._set(now_s, limit_s, f"its process did not end within {limit_s:g} s")
+        self._set(now_s, limit_s, f"its process did not end within {round(limit_s, 1):g} s")
 
     @property
     def _hang_s(self) -> float:
