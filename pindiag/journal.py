@@ -61,18 +61,18 @@ class Launch:
         """The first record of a kind."""
         return next(iter(self.all(kind)), None)
 
-    @property
+    @cached_property
     def order(self) -> LaunchOrder | None:
         """What plan had asked for."""
         began = self.first(LaunchBegan)
         return None if began is None else began.order
 
-    @property
+    @cached_property
     def purpose(self) -> Purpose:
         """Why it was started."""
         return "round" if self.order is None else self.order.purpose
 
-    @property
+    @cached_property
     def isolation(self) -> Isolation:
         """Whether it ran blocks of many treatments (live) or of one."""
         return "fresh" if self.order is None else self.order.isolation
@@ -110,7 +110,7 @@ class Launch:
         """What a block of it runs under; None: the script as written."""
         return order.treatment or self.treatment
 
-    @property
+    @cached_property
     def ended(self) -> LaunchEnded | None:
         """How it ended; None while it runs, or when the parent died."""
         return self.first(LaunchEnded)
@@ -202,10 +202,11 @@ class Journal:
         if self.baseline is not None:
             found[self.baseline.id] = Treatment(id=self.baseline.id, kind="configuration", configuration=self.baseline)
         for launch in self.launches:
+            if launch.purpose == "scout":
+                continue
             told = [treatment for order in launch.orders for treatment in order.planned]
-            ordered = [launch.trial_of(block) for block in launch.block_orders]
-            for treatment in [*told, launch.treatment, *ordered]:
-                if treatment is not None and launch.purpose != "scout":
+            for treatment in [*told, launch.treatment, *(block.treatment for block in launch.block_orders)]:
+                if treatment is not None:
                     found.setdefault(treatment.id, treatment)
         return found
 

@@ -40,7 +40,8 @@ def race_rates(journal: Journal) -> list[Rate]:
 
 def standings(journal: Journal) -> dict[str, Mean]:
     """Ratio to the baseline of every configuration that ran, paired within rounds; p corrected over all of them."""
-    return _compared(journal, [name for name, made in journal.treatments.items() if made.kind == "configuration"])
+    names = [name for name, made in journal.treatments.items() if made.kind == "configuration"]
+    return _compared(journal, race_rates(journal), names)
 
 
 def beside(journal: Journal) -> dict[str, Mean]:
@@ -48,15 +49,16 @@ def beside(journal: Journal) -> dict[str, Mean]:
 
     Each answers a question of its own, so nothing is corrected: they do not compete.
     """
+    rates = race_rates(journal)
     others = [name for name, made in journal.treatments.items() if made.kind != "configuration"]
-    return {name: mean for other in others for name, mean in _compared(journal, [other]).items()}
+    return {name: mean for other in others for name, mean in _compared(journal, rates, [other]).items()}
 
 
-def _compared(journal: Journal, names: Collection[str]) -> dict[str, Mean]:
+def _compared(journal: Journal, rates: Collection[Rate], names: Collection[str]) -> dict[str, Mean]:
     if journal.baseline_id is None:
         return {}
     known = {*names, journal.baseline_id}
-    return compare([rate for rate in race_rates(journal) if rate.trial in known], journal.baseline_id)
+    return compare([rate for rate in rates if rate.trial in known], journal.baseline_id)
 
 
 def live_ratio(journal: Journal, trial: str) -> Mean | None:
@@ -128,3 +130,21 @@ def verification(journal: Journal, candidate: str) -> Mean | None:
         return None
     ratios = paired_ratios(journal.rates("verify"), journal.baseline_id).get(candidate)
     return geometric_mean(ratios) if ratios else None
+
+
+def recommended(journal: Journal) -> str | None:
+    """What is chosen, unless its verification does not bear it out: then the script as written."""
+    leader = chosen(journal)
+    ratio = None if leader in (None, journal.baseline_id) else verification(journal, leader or "")
+    return journal.baseline_id if ratio is not None and _not_borne_out(ratio) else leader
+
+
+def claimed(journal: Journal) -> str | None:
+    """A recommended change that its verification bears out."""
+    leader = recommended(journal)
+    ratio = None if leader in (None, journal.baseline_id) else verification(journal, leader or "")
+    return leader if ratio is not None and ratio.ci95 is not None else None
+
+
+def _not_borne_out(ratio: Mean) -> bool:
+    return ratio.ci95 is not None and ratio.ci95[0] <= 1

@@ -57,11 +57,12 @@ def geometric_mean(values: Sequence[float]) -> Mean:
     """
     if not values or min(values) <= 0:
         raise ValueError("a geometric mean needs positive values")
-    logs = np.log(np.asarray(values, dtype=float))
-    mean, count = float(logs.mean()), len(values)
+    logs = [math.log(value) for value in values]
+    mean, count = math.fsum(logs) / len(logs), len(logs)
     if count < FEWEST_FOR_INTERVAL:
         return Mean(math.exp(mean), None, count, None)
-    error = float(logs.std(ddof=1)) / math.sqrt(count)
+    spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
+    error = spread / math.sqrt(count)
     half = student_quantile((1 + CONFIDENCE) / 2, count - 1) * error
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, count - 1))
 
