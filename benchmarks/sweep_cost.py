@@ -76,8 +76,8 @@ class Planted:
 
 
 PLANTED = (
-    Planted(name="slow store", workers=0, grid=(0, 2, 4), fetch_ms=80, unpack_ms=0, step_ms=20),
-    Planted(name="dear to unpack", workers=2, grid=(0, 1, 2), fetch_ms=20, unpack_ms=50, step_ms=15),
+    Planted(name="slow store", workers=0, grid=(0, 2, 4), fetch_ms=100, unpack_ms=0, step_ms=25),
+    Planted(name="dear to unpack", workers=2, grid=(0, 1, 2), fetch_ms=20, unpack_ms=100, step_ms=20),
 )
 
 
