@@ -285,27 +285,20 @@ class Facts:
     def between(self, trial: Trial, over: Trial) -> Gain | None:
         """Throughput over another trial's: paired by round, or by way of the script as written.
 
-        The latter takes the errors of both for independent. Where both ran beside the same blocks of the script as
-        written they share its noise, so that interval is too wide rather than too narrow.
+        The latter where fresh pairs verified one of the two, or where they share too few rounds. It takes the errors
+        of both for independent: where both ran beside the same blocks of the script as written they share its noise,
+        so that interval is too wide rather than too narrow.
         """
+        above, below = self.gain(trial), self.gain(over)
         if over.id == self.inputs.baseline:
-            return self.gain(trial)
+            return above
         pair = self.inputs.between(trial.id, over.id) if self.inputs.between else None
-        if pair and pair.ci95:
+        if pair and pair.ci95 and not any(gain and gain.verified for gain in (above, below)):
             return self._gain(pair.ratio, pair.ci95, _corrected(pair), False, pair.rounds)
-        above, below = self._raced(trial), self._raced(over)
         if above is None or below is None or not below.ratio > 0:
             return None
-        ratio, interval = above.ratio / below.ratio, _quotient(above, below)
-        rounds = min(above.rounds, below.rounds)
-        return self._gain(ratio, interval, 0.0, False, rounds)
-
-    def _raced(self, trial: Trial) -> Ratio | None:
-        if trial.id == self.inputs.baseline:
-            return Ratio(
-                ratio=1.0, ci95=(1.0, 1.0), rounds=trial.versus_baseline.rounds if trial.versus_baseline else 0
-            )
-        return trial.versus_baseline
+        ratio, rounds = above.ratio / below.ratio, min(above.rounds, below.rounds)
+        return self._gain(ratio, _quotient(above, below), 0.0, False, rounds)
 
     def _experiments(self, over: Trial, wanted: Mapping[str, Wanted]) -> list[Experiment]:
         found = []
@@ -333,10 +326,11 @@ def _above_one(gain: Gain) -> bool:
     return gain.interval is not None and gain.interval[0] > 1
 
 
-def _quotient(above: Ratio, below: Ratio) -> tuple[float, float] | None:
-    if not above.ci95 or not below.ci95 or min(*above.ci95, *below.ci95) <= 0:
+def _quotient(above: Gain, below: Gain) -> tuple[float, float] | None:
+    """The interval of a quotient of two ratios with independent errors."""
+    if not above.interval or not below.interval or min(*above.interval, *below.interval) <= 0:
         return None
-    half = math.hypot(math.log(above.ci95[1] / above.ci95[0]) / 2, math.log(below.ci95[1] / below.ci95[0]) / 2)
+    half = math.hypot(*(math.log(high / low) / 2 for low, high in (above.interval, below.interval)))
     ratio = above.ratio / below.ratio
     return ratio * math.exp(-half), ratio * math.exp(half)
 

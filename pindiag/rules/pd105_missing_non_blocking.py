@@ -12,7 +12,7 @@ from pindiag.rules.rule import Options, Ruling, at_most, require, rule
     "PD105",
     "missing_non_blocking",
     title="The script waits for copies of pinned batches that could run by themselves",
-    limit="The wait for each copy to the GPU",
+    limit="The wait for each copy",
     options={"transfer_share": 0.03},
     yields_to=("pageable_copy",),
 )

@@ -11,7 +11,7 @@ from pindiag.rules.rule import Options, Ruling, require, rule
     "PD107",
     "sync_defeats_overlap",
     title="The script waits for the GPU in every step, so that neither can work ahead",
-    limit="The wait for the GPU in every step",
+    limit="Waiting for the GPU",
     options={"syncs_per_step": 1.0},
 )
 def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
@@ -45,7 +45,7 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
     lazy = facts.tweaked("lazy_sync")
     return Ruling(
         points=calls >= options["syncs_per_step"],
-        explanation=f"The script waits for the GPU {figures.significant(calls)} times a step{_most(facts)}.",
+        explanation=f"The script waits for the GPU {figures.significant(calls, 2)} times a step{_most(facts)}.",
         evidence=facts.evidence("syncs_per_step", "sync_ms_per_step", "synchronise_share", "gpu_overlap_share"),
         experiments=[lazy] if lazy else [],
         settled_by="a live run with these calls giving what they gave before (lazy_sync)",

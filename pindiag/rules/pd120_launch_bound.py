@@ -14,7 +14,7 @@ from pindiag.rules.rule import Options, Ruling, at_most, require, rule
     "launch_bound",
     title="The GPU waits for the script to launch its many small kernels",
     limit="Launching small kernels",
-    options={"kernel_share": 0.6, "main_cpu_share": 0.8, "launches": 50},
+    options={"kernel_share": 0.6, "main_cpu_share": 0.8, "gap_us": 50},
 )
 def launch_bound(facts: Facts, options: Options) -> Ruling:
     """The step launches many small kernels, and the GPU is done with each before the next one arrives.
@@ -26,11 +26,12 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
     How it is decided:
         Batches that are on the device already make the script no more than 5 % faster (`compute_only`), so the step
         itself is the limit; its kernels run at most `kernel_share` of it (0.6: above, launching less could bring less
-        than 1.67 ×, and gaps of other kinds explain it as well), it launches at least `launches` of them (50: at 10 µs
-        each, fewer take less than half a millisecond), and the main process is on a CPU at least `main_cpu_share` of
-        the time (0.8: one that sleeps waits for something else). Kernel times are of the profiler window, which slows
-        launches but not kernels; the step's time is of the counted blocks, which run without it. Suspected at most:
-        only a step with fewer launches would show it.
+        than 1.67 ×, and gaps of other kinds explain it as well); the main process is on a CPU at least
+        `main_cpu_share` of the time (0.8: one that sleeps waits for something else); and what is left of the step is
+        at most `gap_us` for each launch (50: calling an operation from Python and launching it takes some 5 to 30 µs,
+        longer gaps are work of another kind). Kernel times are of the profiler window, which slows launches but not
+        kernels; the step's time is of the counted blocks, which run without it. Suspected at most: only a step with
+        fewer launches would show it.
 
     Example:
         A network of twenty small layers on batches of 32 rows.
@@ -50,16 +51,18 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
     kernels, step = facts.number("gpu_kernel_ms"), facts.number("step_ms")
     require(step > 0, "A step takes no time.")
     launches, cpu = facts.number("gpu_launches"), facts.number("main_cpu_share")
+    require(launches > 0, "The profiler window saw no launch.")
     share = min(kernels / step, 1.0)
+    gap_us = 1e3 * max(step - kernels, 0.0) / launches
     reached = ceiling is not None and ceiling.excluded
     return Ruling(
         points=reached
         and share <= options["kernel_share"]
-        and launches >= options["launches"]
+        and gap_us <= options["gap_us"]
         and cpu >= options["main_cpu_share"],
         explanation=(
             f"A step launches {figures.count(launches)} kernels; they run {figures.share(share)} of its "
-            f"{figures.milliseconds(step)} ms."
+            f"{figures.milliseconds(step)} ms, which leaves {figures.significant(gap_us, 2)} µs for each launch."
         ),
         evidence=[
             Evidence(

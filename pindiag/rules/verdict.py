@@ -306,8 +306,14 @@ def _now(facts: Facts) -> str:
 
 
 def _possible(facts: Facts) -> float | None:
+    """The ceiling of the script's own computing; None where something else was shown to lift that very ceiling."""
     ceiling = facts.trial(facts.inputs.ceilings.compute_only or "")
-    return ceiling.samples_per_second.median if ceiling and ceiling.samples_per_second else None
+    above = facts.gain(ceiling) if ceiling else None
+    if ceiling is None or ceiling.samples_per_second is None or above is None:
+        return None
+    gains = [gain for trial in [*facts.tweaks(), *facts.measured()] if (gain := facts.gain(trial))]
+    lifted = any(gain.significant and above.interval and gain.ratio > above.interval[1] for gain in gains)
+    return None if lifted else ceiling.samples_per_second.median
 
 
 def _reached(facts: Facts) -> str | None:

@@ -24,7 +24,7 @@ RUN_LEVEL = frozenset(
     "accelerator_present usable_cpus logical_cpus batch_bytes sample_bytes batch_samples tensors_per_batch "
     "batches_per_epoch noise_floor_ratio memory_bytes memory_available_bytes shm_free_bytes "
     "cgroup_memory_limit_bytes memory_available_min_bytes swap_growth_bytes pin_asked start_method target_status "
-    "target_error".split()
+    "target_error intraop_threads_pin_thread intraop_threads_no_pin_thread".split()
 )
 
 

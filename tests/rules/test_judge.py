@@ -10,6 +10,7 @@ from pindiag.rules import engine
 from pindiag.rules.rule import Rule
 
 from .build import RUN_LEVEL, configuration, inputs
+from .recorded import recorded
 
 FACTS_OF_THEIR_OWN = {"script_error", "pin_without_accelerator", "compute_bound", "no_difference"}
 ARTICLE = {
@@ -125,6 +126,99 @@ def test_a_confirmed_cause_outranks_a_finding_of_fact():
     assert rules.primary(findings).cause == "cpu_bound"
 
 
+CPU = {"accelerator_present": False, "wait_share": 0.67, "wait_cpu_share": 0.99}
+MADE_IN_THE_LOOP = {"compute_only": {"ratio": 5.7, "ci": [5.4, 6.0]}}
+
+
+def order(**given):
+    return [each.cause for each in rules.judge(inputs(**given)) if each.status == "confirmed"]
+
+
+def test_a_ceiling_stands_first_only_where_more_is_left_of_it_than_the_other_has_brought():
+    allocated = {"pin_busy_share": 0.0, "host_alloc_ms_per_step": 5.0, "step_ms": 20.0, "accelerator_present": True}
+    given = {"baseline": "nw0-pin1-nb1", "facts_": {**CPU, **allocated}}
+    ready = {"host_batch-pin1-nb1": {"ratio": 4.0, "ci": [3.8, 4.2]}}
+    small = {"nw0-pin0-nb1": {"ratio": 1.1, "ci": [1.07, 1.13]}}
+    large = {"nw0-pin0-nb1": {"ratio": 2.5, "ci": [2.4, 2.6]}}
+    assert order(**given, trials={**ready, **small}) == ["cpu_bound", "pinned_alloc"]
+    assert order(**given, trials={**ready, **large}) == ["pinned_alloc", "cpu_bound"]
+
+
+def test_what_a_ceiling_bounds_is_predicted_and_what_was_tried_in_vain_is_not_proposed():
+    finding = rules.judge(
+        inputs(
+            facts_={**CPU, "usable_cpus": 8},
+            trials={**MADE_IN_THE_LOOP, "nw4-pin0": {"ratio": 0.9, "ci": [0.85, 0.95]}},
+        )
+    )[0]
+    assert (finding.cause, finding.status) == ("cpu_bound", "confirmed")
+    assert [(fix.changes, fix.effect.kind) for fix in finding.fixes] == [({}, "predicted")]
+
+
+def test_where_effects_cannot_be_told_apart_the_stage_as_slow_as_training_goes_first():
+    given = {"worker_busy_share": 0.5, "worker_fetch_cpu_share": 0.9}
+    findings = rules.judge(recorded("live_mlp", baseline="nw4-pin0-nb0", facts=given))
+    first, second = findings[:2]
+    assert (first.cause, second.cause) == ("pin_thread_bound", "pageable_copy")
+    assert by_cause(findings)["worker_ipc_bound"].consequence_of == "pin_thread_bound"
+
+
+def test_what_nothing_but_an_experiment_can_weigh_is_never_the_primary_cause():
+    facts = {
+        "accelerator_present": True,
+        "wait_share": 0.01,
+        "syncs_per_step": 2.0,
+        "intraop_threads_pin_thread": 1,
+        "intraop_threads_no_pin_thread": 16,
+    }
+    findings = rules.judge(inputs(baseline="nw2-pin1-nb1", facts_=facts, trials={"nw4-pin1-nb1": {"ci": [0.98, 1.02]}}))
+    found = by_cause(findings)
+    assert found["sync_defeats_overlap"].status == found["intraop_threads_lost"].status == "suspected"
+    assert found["no_difference"].status == "confirmed"
+    assert rules.primary(findings).cause == "no_difference"
+
+
+ENCODER_ON_THE_CPU = {
+    "baseline": "nw2-pin1-nb0",
+    "facts_": {
+        "accelerator_present": True,
+        "wait_share": 0.01,
+        "transfer_share": 0.01,
+        "pin_busy_share": 0.3,
+        "worker_busy_share": 0.1,
+        "worker_fetch_cpu_share": 0.9,
+        "intraop_threads_pin_thread": 1,
+        "intraop_threads_no_pin_thread": 16,
+        "intraop_threads": 1,
+    },
+    "trials": {
+        "nw2-pin0-nb0": {"ratio": 3.3, "ci": [2.6, 4.2]},
+        "nw0-pin0-nb0": {"ratio": 2.9, "ci": [2.3, 3.7]},
+        "nw2-pin1-nb0+intraop_threads": {"ratio": 3.96, "ci": [3.3, 4.75]},
+        "compute_only": {"ratio": 1.02, "ci": [0.98, 1.06]},
+        "host_batch-pin1-nb0": {"ratio": 1.01, "ci": [0.98, 1.04]},
+        "loader_only-nw2-pin0": {"ratio": 30.0, "ci": [25, 36]},
+        "loader_only-nw2-pin1": {"ratio": 12.0, "ci": [10, 14]},
+    },
+    "recommend": "nw2-pin0-nb0",
+    "verified": (3.2, 2.9, 3.5),
+}
+
+
+def test_threads_lost_are_the_cause_although_no_pinning_was_faster_too():
+    assert order(**ENCODER_ON_THE_CPU) == ["intraop_threads_lost"]
+
+
+def test_a_change_that_pins_says_what_its_thread_takes_away():
+    known = {"intraop_threads_pin_thread": 1, "intraop_threads_no_pin_thread": 16}
+    lost = inputs(**{**ARTICLE, "facts_": {**ARTICLE["facts_"], **known}})
+    fixes = [fix for finding in rules.judge(lost) for fix in finding.fixes]
+    with_thread = [fix for fix in fixes if fix.changes.get("pin_memory") and "num_workers" not in fix.changes]
+    without = [fix for fix in fixes if fix.changes.get("num_workers") == 0]
+    assert with_thread and all("1 of 16 intra-op threads" in fix.trade_off for fix in with_thread)
+    assert without and all("intra-op" not in fix.trade_off for fix in without)
+
+
 def test_a_rule_that_breaks_costs_only_itself():
     def broken(facts, options):
         raise ZeroDivisionError("by zero")
@@ -149,12 +243,18 @@ NAMES = (
         "pin_receive_ms pin_pin_ms pin_idle_ms pin_busy_share host_allocations host_alloc_ms_per_step "
         "pinned_reserved_bytes pinned_reckoned_bytes worker_cpu_share worker_fetch_ms worker_collate_ms "
         "worker_fetch_cpu_share worker_busy_share target_cpu_share run_delay_share psi_memory_share gpu_busy_share "
-        "nvml_utilization pss_bytes"
+        "nvml_utilization pss_bytes syncs_per_step sync_ms_per_step gpu_kernel_ms gpu_launches main_cpu_share"
     ).split()
 )
 ANY_NUMBER = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 1, -1, 0.5, 0.99]), st.integers(), st.floats())
 ANY_FACTS = st.dictionaries(st.sampled_from(NAMES), ANY_NUMBER)
 IDS = ["nw0-pin0-nb0", "nw4-pin0-nb0", "nw4-pin1-nb0", "nw4-pin1-nb1", "nw0-pin1-nb1", "nw8-pin1-nb1", "nw4-pin0"]
+OTHERS = [
+    "compute_only",
+    *(f"host_batch-pin{pin}-nb{wait_free}" for pin in (0, 1) for wait_free in (0, 1)),
+    *(f"loader_only-nw{workers}-pin{pin}" for workers in (0, 4) for pin in (0, 1)),
+    *(f"{name}+{tweak}" for name in ("nw4-pin0-nb0", "nw4-pin1-nb1") for tweak in ("lazy_sync", "intraop_threads")),
+]
 ANY_TRIAL = st.fixed_dictionaries(
     {"ratio": st.floats(), "ci": st.one_of(st.none(), st.tuples(st.floats(), st.floats()))},
     optional={"rounds": st.integers(0, 8), "status": st.sampled_from(["measured", "failed", "skipped"])},
@@ -178,7 +278,7 @@ ANY_INPUTS = st.builds(
     made,
     st.sampled_from(IDS),
     ANY_FACTS,
-    st.dictionaries(st.sampled_from(IDS), ANY_TRIAL),
+    st.dictionaries(st.sampled_from(IDS + OTHERS), ANY_TRIAL),
     ANY_FACTS,
     st.sampled_from(IDS),
     st.one_of(st.none(), st.floats()),
@@ -203,15 +303,19 @@ def test_any_facts_give_findings_and_a_verdict(given_):
 def test_no_cause_of_slowness_is_confirmed_without_a_trial_that_was_faster(given_):
     faster = {t.id for t in given_.trials if t.versus_baseline and t.versus_baseline.ci95 and t.id != given_.baseline}
     faster = {t.id for t in given_.trials if t.id in faster and t.versus_baseline.ci95[0] > 1}
-    changed = [t.configuration for t in given_.trials if t.id in faster]
+    changed = [t.configuration for t in given_.trials if t.id in faster and t.kind == "configuration"]
+    removed = any(t.id in faster for t in given_.trials if t.kind == "ablation")
+    tweaked = {t.tweak for t in given_.trials if t.id in faster}
     for finding in rules.judge(given_):
-        if finding.status == "confirmed" and finding.cause not in FACTS_OF_THEIR_OWN:
-            effects = [fix.changes for fix in finding.fixes]
-            assert effects
-            assert all(
-                any(all(getattr(c, key) == value for key, value in changes.items()) for c in changed)
-                for changes in effects
-            )
+        if finding.status != "confirmed" or finding.cause in FACTS_OF_THEIR_OWN:
+            continue
+        for fix in finding.fixes or [None]:
+            if fix is None or fix.effect is None or fix.effect.kind == "predicted":
+                assert removed
+            elif tweaked & fix.changes.keys():
+                assert finding.cause in ("sync_defeats_overlap", "intraop_threads_lost")
+            else:
+                assert any(all(getattr(c, key) == value for key, value in fix.changes.items()) for c in changed)
 
 
 @given(ANY_FACTS)

@@ -7,7 +7,8 @@ from pindiag import rules
 from pindiag.model import Safety
 
 from .build import inputs
-from .test_judge import ARTICLE
+from .recorded import recorded
+from .test_judge import ARTICLE, ENCODER_ON_THE_CPU
 
 BUSY = {"wait_share": 0.62, "wait_cpu_share": 0.97, "usable_cpus": 8}
 FASTER = {"nw4-pin0": {"ratio": 2.4, "ci": [2.1, 2.7]}}
@@ -148,3 +149,108 @@ def test_a_long_error_is_cut_to_the_length_of_a_headline():
     error = "ValueError: " + "word " * 50
     made = inputs(target={"status": "failed", "exit": "exit status 1", "error": error, "error_step": 3})
     assert len(rules.verdict(rules.judge(made), made).headline.split()) <= 24
+
+
+# ---------------------------------------------------------------------------------------------------- with ceilings
+
+MAKERS = {"accelerator_present": False, "wait_share": 0.67, "wait_cpu_share": 0.99}
+CEILINGS = {
+    "the pin thread, as written unpinned": (
+        recorded("live_mlp", baseline="nw4-pin0-nb0", facts={"worker_busy_share": 0.5, "worker_fetch_cpu_share": 0.9}),
+        "The pin thread and the copy from pageable memory hold training back: as written, unpinned, "
+        "3\u202f240 samples/s "
+        "of a possible 25\u202f900.",
+        "Set `num_workers=0, pin_memory=True, non_blocking=True`: 1.43 × faster (95 % interval 1.11–1.85, provisional: "
+        "4 rounds; pindiag asks for 6).",
+        "With a perfect loader this script would run 2.06 × faster; with perfect copies as well, 3.87 × "
+        "faster than that.",
+    ),
+    "the pin thread alone, as written unpinned": (
+        inputs(
+            baseline="nw4-pin0-nb1",
+            facts_={"accelerator_present": True, "wait_share": 0.5, "transfer_share": 0.01, "transfer_ms": 0.1},
+            trials={
+                "nw4-pin1-nb1": {"ratio": 1.1, "ci": [1.08, 1.12]},
+                "nw0-pin1-nb1": {"ratio": 1.5, "ci": [1.47, 1.53]},
+                "loader_only-nw4-pin0": {"ratio": 3.0, "ci": [2.9, 3.1]},
+                "loader_only-nw4-pin1": {"ratio": 1.12, "ci": [1.1, 1.14]},
+                "compute_only": {"ratio": 8.0, "ci": [7.8, 8.2]},
+            },
+            recommend="nw0-pin1-nb1",
+        ),
+        "The pin thread is the limit: with workers at most 1\u202f120 samples/s of a possible 8\u202f000; as "
+        "written, unpinned, "
+        "1\u202f000.",
+        "Set `num_workers=0, pin_memory=True` at train.py:14: 1.50 × faster (95 % interval 1.47–1.53, measured).",
+        "With a perfect loader and perfect copies this script would run 8.00 × faster.",
+    ),
+    "its own computing": (
+        recorded("live_rn", baseline="nw4-pin1-nb1"),
+        "Keep what you have.",
+        "None of the 11 other configurations that were tried differs from it beyond the noise. Training "
+        "reaches 96 % of "
+        "the ceiling of its own computing.",
+        "With a perfect loader this script would run no faster (1.00 ×); with perfect copies as well, 1.03 × "
+        "faster than "
+        "that.",
+    ),
+    "a cause that no argument removes": (
+        inputs(
+            facts_=MAKERS, trials={"compute_only": {"ratio": 5.7, "ci": [5.4, 6.0]}, "nw2-pin0": {"ci": [0.9, 1.0]}}
+        ),
+        "Preparing batches on the CPU is the limit: 1\u202f000 samples/s of a possible 5\u202f700.",
+        "Make a sample cheaper: smaller images, a faster decoder, transforms on the GPU, results kept on disk. At most "
+        "3.03 × faster; not tried.",
+        "With a perfect loader this script would run 5.70 × faster.",
+    ),
+    "threads lost": (
+        inputs(**ENCODER_ON_THE_CPU),
+        "CPU work on too few threads is the limit: 1\u202f000 samples/s.",
+        "Add `torch.set_num_threads(torch.get_num_threads())` before the loader is first iterated: 3.96 × faster (95 % "
+        "interval 3.30–4.75, measured). In its place: set `pin_memory=False` at train.py:14: 3.20 × faster "
+        "(95 % interval "
+        "2.90–3.50, verified by 4 pairs of fresh launches).",
+        "With a perfect loader this script would run 1.01 × faster; with perfect copies as well, 1.01 × "
+        "faster than that.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_ceilings_name_the_limit_and_what_is_possible(name):
+    made, headline, lead, possible = CEILINGS[name]
+    verdict = rules.verdict(rules.judge(made), made)
+    assert verdict.headline == headline
+    assert verdict.lead == lead
+    assert verdict.possible == possible
+    assert len(verdict.headline.split()) <= 24
+
+
+def test_every_headline_that_blames_two_stages_of_an_unpinned_script_is_short():
+    made = CEILINGS["the pin thread, as written unpinned"][0]
+    first, *others = rules.judge(made)
+    for rule in rules.catalogue():
+        second = msgspec.structs.replace(first, cause=rule.name)
+        assert len(rules.verdict([first, second, *others], made).headline.split()) <= 24, rule.name
+
+
+@pytest.mark.parametrize(
+    ("live", "said"),
+    [
+        (
+            (3.0, 2.8, 3.2),
+            "Live and fresh runs disagree: live 3.00 × (2.80–3.20), fresh 2.30 × (2.20–2.40); the fresh result "
+            "decides. "
+            "Set `num_workers=4`",
+        ),
+        ((2.45, 2.3, 2.6), "fresh launches). Live it was 2.45 × (2.30–2.60), which the fresh interval does not hold."),
+    ],
+)
+def test_what_live_runs_said_otherwise_is_said(live, said):
+    made = inputs(**CASES["confirmed"][0], live=live)
+    assert said in rules.verdict(rules.judge(made), made).lead
+
+
+def test_where_live_and_fresh_agree_nothing_is_said():
+    made = inputs(**CASES["confirmed"][0])
+    assert "ive" not in rules.verdict(rules.judge(made), made).lead.replace("verified", "")
