@@ -135,7 +135,12 @@ class Launch:
 
     def is_void(self, block: Block) -> bool:
         """Whether a block of a live launch ran on a dataset that an earlier one had changed."""
-        return any(block.block > changed.block for changed in self.all(DatasetChanged)) and self.isolation == "live"
+        return self._changed_at is not None and block.block > self._changed_at
+
+    @cached_property
+    def _changed_at(self) -> int | None:
+        changes = self.all(DatasetChanged) if self.isolation == "live" else []
+        return min((changed.block for changed in changes), default=None)
 
     @property
     def past_natural_end(self) -> bool:

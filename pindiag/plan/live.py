@@ -227,5 +227,7 @@ def _has(order: NextBlocks, trial: str) -> bool:
 
 def _had_its_turn(launch: Launch, order: BlockOrder) -> bool:
     """Whether a block was measured or failed; what a launch's end or a changed dataset took is still to be done."""
-    done = any(b.block == order.block and b.status == "counted" and not launch.is_void(b) for b in launch.all(Block))
-    return done or gave_up(launch, order)
+    latest_first = reversed(launch.all(Block))
+    done = next((block for block in latest_first if block.block == order.block), None)
+    counted = done is not None and done.status == "counted" and not launch.is_void(done)
+    return counted or gave_up(launch, order)
