@@ -147,4 +147,5 @@ def claimed(journal: Journal) -> str | None:
 
 
 def _not_borne_out(ratio: Mean) -> bool:
-    return ratio.ci95 is not None and ratio.ci95[0] <= 1
+    """Whether no gain was shown; by so few pairs that there is no interval, whether they saw none."""
+    return (ratio.value if ratio.ci95 is None else ratio.ci95[0]) <= 1

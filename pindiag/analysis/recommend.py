@@ -68,12 +68,10 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
     """
     measured = {trial.id: trial for trial in trials if trial.status == "measured"}
     baseline = journal.baseline_id
-    leader = race.chosen(journal)
+    leader = race.recommended(journal)
     if baseline not in measured or leader is None:
         return None
     verified = None if leader == baseline else race.verification(journal, leader)
-    if verified is not None and not _borne_out(verified):
-        leader, verified = baseline, None
     versus, firmness = _gain(journal, measured[leader], verified)
     return Recommendation(
         trial=leader,
@@ -82,10 +80,6 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
         firmness=firmness,
         frontier=frontier([trial for trial in measured.values() if trial.kind == "configuration"]),
     )
-
-
-def _borne_out(verified: Mean) -> bool:
-    return (verified.value if verified.ci95 is None else verified.ci95[0]) > 1
 
 
 def _gain(journal: Journal, trial: Trial, verified: Mean | None) -> tuple[Ratio | None, Firmness]:
