@@ -119,6 +119,35 @@ class Costs:
         return whole
 
 
+@dataclass(frozen=True)
+class Serving:
+    """A treatment while it is served: from when on, and by which workers."""
+
+    treatment: Treatment
+    since_ns: int
+    worker_pids: list[int]
+
+    @property
+    def configuration(self) -> Configuration:
+        """Of the loader that serves."""
+        return self.treatment.configuration
+
+    @property
+    def costs(self) -> Costs:
+        """Of its steps."""
+        return Costs.under(self.treatment)
+
+    @property
+    def moves(self) -> bool:
+        """Whether batches are moved to the device."""
+        return self.treatment.ablation not in ("compute_only", "loader_only")
+
+    @property
+    def loads(self) -> bool:
+        """Whether batches come from the loader."""
+        return self.treatment.ablation not in ("compute_only", "host_batch")
+
+
 def step_events(
     step: int, pid: int, *, configuration: Configuration, costs: Costs, kernels: int
 ) -> Iterator[dict[str, object]]:

@@ -122,6 +122,7 @@ class Sweep:
         self.launch(LaunchOrder(purpose="scout", treatment=treatment, blocks=[]))
 
     def fresh(self, purpose: Purpose, turn: int, treatment: Treatment) -> LaunchOrder:
+        """An order for a launch of one block."""
         block = BlockOrder(block=next(self.numbers), round=turn, trial=treatment.id)
         return LaunchOrder(purpose=purpose, treatment=treatment, blocks=[block])
 
@@ -139,6 +140,7 @@ class Sweep:
         writer.ended()
 
     def shuffled(self, turns: Sequence[Treatment]) -> list[Treatment]:
+        """A round in random order."""
         return self.chance.sample(turns, len(turns))
 
     # ------------------------------------------------------------------------------------------- live launches
@@ -173,6 +175,7 @@ class Sweep:
         return [*planned, self.baseline] if race else planned
 
     def live_block(self, turn: int, treatment: Treatment) -> BlockOrder:
+        """An order for a block with a treatment of its own."""
         pin_thread = treatment.configuration.pin_memory and treatment.configuration.num_workers > 0
         return BlockOrder(
             block=next(self.numbers),
