@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import time
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler, RandomSampler
@@ -57,6 +58,7 @@ def main():
             for index, rows in itertools.islice(loader, ROWS // BATCH) if by_count else loader:
                 model(rows).sum().backward()
                 optimizer.step()
+                time.sleep(0.001)
                 print(*index.reshape(-1).tolist() if torch.is_tensor(index) else [index], file=file, flush=True)
         print("random", torch.initial_seed(), torch.rand(1).item(), file=file)
 
