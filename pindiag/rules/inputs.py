@@ -311,10 +311,26 @@ class Facts:
 
     def experiment(self, trial: Trial, over: Trial, keys: frozenset[str] = frozenset()) -> Experiment | None:
         """What a trial gives over another one; None where either was not measured often enough to say."""
+        over = self._with_its_threads(over, trial)
         gain, step = self.gain(trial), self.between(trial, over)
         if gain is None or step is None:
             return None
         return Experiment(trial, over, keys, gain, step, step.significant and _above_one(gain))
+
+    def _with_its_threads(self, over: Trial, trial: Trial) -> Trial:
+        """Where a pin thread took intra-op threads away, what has no such thread is compared with who has them back.
+
+        Otherwise whatever goes without a pin thread would get the credit for them.
+        """
+        if trial.kind != "configuration" or _pin_thread(trial.configuration) or not _pin_thread(over.configuration):
+            return over
+        lost = self.tweaked("intraop_threads")
+        return lost.trial if lost and lost.faster and lost.over.id == over.id else over
+
+
+def _pin_thread(configuration: Configuration) -> bool:
+    """Whether it has one on an accelerator."""
+    return configuration.pin_memory and configuration.num_workers > 0
 
 
 def _among(each: Experiment, count: int) -> Experiment:

@@ -53,8 +53,11 @@ def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
     return Ruling(
         points=left < whole,
         explanation=(
-            f"With a pin thread the training process computes on {_threads(left)} of the CPU, without one on "
-            f"{_threads(whole)}.{_about(facts, tried)}"
+            f"The pin thread sets torch's number of intra-op threads to 1 for itself, and the training process, which "
+            f"had run no parallel operation before, took it over: it computes on {_threads(left)} of the CPU, where "
+            f"without a pin thread it has {_threads(whole)}.{_about(facts, tried)}"
+            if left < whole
+            else f"With a pin thread and without one the training process has {_threads(whole)}."
         ),
         evidence=facts.evidence(
             "intraop_threads_pin_thread",

@@ -11,7 +11,14 @@ from pindiag.rules.inputs import Facts, Missing
 
 def trade_off(changed: Mapping[str, bool | int | None], facts: Facts, trial: Trial | None) -> str | None:
     """What the user pays for these changes; None where nothing is known to be paid."""
-    said = [_workers(changed, facts, trial), _pinning(changed, facts, trial), _asynchronous(changed), _kept(changed)]
+    said = [
+        _workers(changed, facts, trial),
+        _pinning(changed, facts, trial),
+        _asynchronous(changed),
+        _kept(changed),
+        _given_back(changed, facts),
+        _read_late(changed),
+    ]
     return " ".join(sentence for sentence in said if sentence) or None
 
 
@@ -42,6 +49,8 @@ def _pinning(changed: Mapping[str, bool | int | None], facts: Facts, trial: Tria
 
 def _threads(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
     """What the pin thread that comes with it takes from the training process, unless that was shown to cost nothing."""
+    if "intraop_threads" in changed:
+        return ""
     left, whole = facts.get("intraop_threads_pin_thread"), facts.get("intraop_threads_no_pin_thread")
     tried = facts.tweaked("intraop_threads")
     workers = changed.get("num_workers", facts.configuration.num_workers)
@@ -63,3 +72,17 @@ def _kept(changed: Mapping[str, bool | int | None]) -> str | None:
     if not changed.get("persistent_workers"):
         return None
     return "Workers stay alive between epochs, with the copy of the dataset that they started with."
+
+
+def _given_back(changed: Mapping[str, bool | int | None], facts: Facts) -> str | None:
+    threads, cpus = changed.get("intraop_threads"), facts.get("usable_cpus")
+    if threads is None:
+        return None
+    share = f" for {figures.count(cpus)} CPUs" if cpus else ""
+    return f"{threads} threads of the training process compete with the workers{share}, as they do without pinning."
+
+
+def _read_late(changed: Mapping[str, bool | int | None]) -> str | None:
+    if not changed.get("lazy_sync"):
+        return None
+    return "Values are seen some steps late: a NaN is noticed later, and early stopping stops later."

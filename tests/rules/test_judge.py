@@ -209,6 +209,14 @@ def test_threads_lost_are_the_cause_although_no_pinning_was_faster_too():
     assert order(**ENCODER_ON_THE_CPU) == ["intraop_threads_lost"]
 
 
+def test_what_goes_without_a_pin_thread_gets_no_credit_for_the_threads_it_leaves():
+    waits = {**ENCODER_ON_THE_CPU["facts_"], "wait_share": 0.2, "pin_busy_share": 0.9}
+    for trials in ({}, {"nw0-pin1-nb0": {"ratio": 3.0, "ci": [2.4, 3.8]}}):
+        given = {**ENCODER_ON_THE_CPU, "facts_": waits, "trials": {**ENCODER_ON_THE_CPU["trials"], **trials}}
+        ready = {"host_batch-pin1-nb0": {"ratio": 1.3, "ci": [1.25, 1.35]}}
+        assert order(**{**given, "trials": {**given["trials"], **ready}}) == ["intraop_threads_lost"]
+
+
 def test_a_change_that_pins_says_what_its_thread_takes_away():
     known = {"intraop_threads_pin_thread": 1, "intraop_threads_no_pin_thread": 16}
     lost = inputs(**{**ARTICLE, "facts_": {**ARTICLE["facts_"], **known}})
