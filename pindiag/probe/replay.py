@@ -19,6 +19,9 @@ from .transfers import Capture, Transfers, storage_of
 REPLAYED = 8
 """Batches that take turns: one alone would stay in the caches."""
 
+WATCHED = 64
+"""Batches after which nobody waits any longer for one to be moved: some loops fetch many before they use the first."""
+
 _UNDER_WAY = 2
 """Batches back from the newest that a loop may still be working on: some fetch one ahead."""
 
@@ -86,24 +89,31 @@ class Replay:
         self._under_way: deque[Template] = deque(maxlen=_UNDER_WAY)
         self._entries: list[_Entry] = []
         self._reason: str | None = None
+        self._seen = 0
         self._served = 0
         self._last: deque[_Entry] = deque(maxlen=_UNDER_WAY)
         self._copying = False
 
     @property
     def full(self) -> bool:
-        """Whether enough batches are collected (or one that cannot be: `begin` says why)."""
-        return len(self._entries) >= REPLAYED or self._reason is not None
+        """Whether enough is known: batches, and where they go (or one cannot be copied: `begin` says why)."""
+        if self._reason is not None:
+            return True
+        goes_somewhere = self._kind == "device" and self._uses_accelerator()
+        return self._seen >= (REPLAYED if self._moved or not goes_somewhere else WATCHED)
 
     def collect(self, data: Any, samples: int) -> None:
-        """Take a copy of a batch that the script is about to get; beyond `full`, only watch where it goes.
+        """Take a copy of a batch that the script is about to get; beyond the first eight, only watch where it goes.
 
         Takes as long as copying the batch: for settle steps only.
         """
         self._note_transfers()
+        if self._reason is not None:
+            return
+        self._seen += 1
         try:
             original = Template(data)
-            if not self.full:
+            if self._seen <= REPLAYED:
                 self._entries.append(_Entry(_copied(original), samples))
         except Exception as error:
             self._give_up(f"a batch ({type(data).__name__}) cannot be copied: {_first_line(error)}")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pindiag.probe import replay
-from pindiag.probe.replay import CHANGED_IN_PLACE, NOTHING_MOVED, NOTHING_TO_PIN_FOR, REPLAYED, Replay
+from pindiag.probe.replay import CHANGED_IN_PLACE, NOTHING_MOVED, NOTHING_TO_PIN_FOR, REPLAYED, WATCHED, Replay
 from pindiag.probe.transfers import Transfers
 from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks
 
@@ -291,6 +291,30 @@ def test_a_loop_that_fetches_ahead_is_followed():
             waiting = given
         assert made.begin() is None
         assert made.serve().data["x"].device.type == "lazy"
+
+
+def test_a_loop_that_fetches_many_ahead_is_waited_for():
+    with hooks() as transfers:
+        elsewhere = torch.ones(1).to(DEVICE)
+        made, waiting = Replay(transfers, "device"), []
+        while not made.full:
+            waiting.append(batch(len(waiting)))
+            made.collect(waiting[-1], 4)
+            if len(waiting) == 20:
+                moved = [step(given) for given in waiting]
+        assert len(waiting) == 21
+        assert {tensor.device for tensor in moved} == {elsewhere.device}
+        assert made.begin() is None
+        assert made.serve().data["x"].device.type == "lazy"
+
+
+def test_a_loop_whose_batches_never_move_is_not_waited_for_forever():
+    with hooks() as transfers:
+        torch.ones(1).to(DEVICE)
+        made = collected(transfers, "device", count=WATCHED - 1)
+        assert not made.full
+        made.collect(batch(0), 4)
+        assert made.full
 
 
 def test_freed_memory_that_another_tensor_got_is_not_the_batchs():
