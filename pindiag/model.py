@@ -786,7 +786,10 @@ class BlockFigures(Base, frozen=True, kw_only=True):
     samples: int
     seconds: float
     status: str
+    """As its record says, or "left_out": it went well and counts for nothing, because its treatment could not be
+    applied or the dataset had changed before it."""
     reason: str | None
+    """Also what a reader should know of how it was served."""
     purpose: Purpose
     journal: str
     """Where its record stands: file name and line."""
