@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import msgspec
+
 from pindiag import figures
 from pindiag.model import Configuration, Estimate, Finding, Report, Trial
 from pindiag.report import about, names
@@ -39,6 +41,8 @@ class Ceiling:
     """Why it was not measured."""
     ratio: float | None = None
     """Over training as written."""
+    marked: bool = False
+    """The verdict speaks of it; where it speaks of none, training is as slow as this alone."""
 
     @property
     def rate(self) -> Estimate | None:
@@ -51,19 +55,17 @@ class Ceilings:
     """All ceilings of a run, and what they say."""
 
     rows: list[Ceiling]
-    limit: Stage | None
-    """What the verdict speaks of; else the one stage that is as slow as training."""
+    slow: frozenset[Stage]
+    """Stages that are as slow as training by themselves."""
     title: str
 
     @property
     def few(self) -> list[Ceiling]:
-        """The best of each kind: what a phone's first screen can hold."""
+        """The best of each kind, or what is marked of it: what a phone's first screen can hold."""
         best: dict[tuple[Stage, bool], Ceiling] = {}
-        for row in self.rows:
-            kind = row.stage, row.stage == "copy" and row.pinned
-            if kind not in best or _height(row) > _height(best[kind]):
-                best[kind] = row
-        return list(best.values())
+        for row in sorted(self.rows, key=lambda row: (row.marked, row.rate.median if row.rate else 0.0)):
+            best[row.stage, row.stage == "copy" and row.pinned] = row
+        return sorted(best.values(), key=_place)
 
     def of(self, stage: Stage, *, pinned: bool | None = None) -> list[Ceiling]:
         """Measured rows of a stage."""
@@ -75,45 +77,65 @@ def ceilings(report: Report, finding: Finding | None) -> Ceilings | None:
 
     Args:
         report: as it is shown.
-        finding: the primary one, which says what the accent marks.
+        finding: the primary one, which says what is marked.
     """
     baseline = about.trial(report, report.baseline)
     ran = [one for one in report.trials if one.kind == "ablation"]
     if baseline is None or not any(one.samples_per_second for one in ran):
         return None
+    own = baseline.configuration
+    own = msgspec.structs.replace(own, pin_memory=own.pin_memory and about.has_gpu(report) is not False)
+    rows = _rows(report, baseline, ran)
+    spoken = _spoken_of(report, finding)
+    slow = _as_slow(rows, own, speaks_of_pin_thread="pin_thread" in spoken)
+    share = _share_of_the_step(rows)
+    near = share is not None and share >= NEAR_THE_STEP
+    alone = {"step"} if near else set(slow) if len(slow) == 1 else set()
+    marked = {*spoken[:1], *(set(spoken) & set(slow))} or alone
+    return Ceilings(
+        rows=[dataclasses.replace(row, marked=row.stage in marked and _is_own(row, own)) for row in rows],
+        slow=frozenset(slow),
+        title=_reaches_the_step(share, report) if near and share else _named(slow),
+    )
+
+
+def _rows(report: Report, baseline: Trial, ran: Sequence[Trial]) -> list[Ceiling]:
+    """What was measured, and what a run on this machine should have beside it."""
     found = [_ceiling(one, report, baseline) for one in ran]
     copies = Counter(row.pinned for row in found if row.stage == "copy")
     rows = [_told_apart(row) if row.stage == "copy" and copies[row.pinned] > 1 else row for row in found]
-    rows += [row for row in _slots(report, baseline) if not _has(found, row)]
-    rows.sort(key=_place)
-    spoken = _STAGE_OF.get(finding.cause) if finding and finding.status in ("confirmed", "suspected") else None
-    share = _share_of_the_step(rows)
-    slow = as_slow(rows, baseline, speaks_of_pin_thread=spoken == "pin_thread")
-    if share is not None and share >= NEAR_THE_STEP:
-        return Ceilings(rows, spoken or "step", _reaches_the_step(share, report))
-    only = next(iter(slow)) if len(slow) == 1 else None
-    return Ceilings(rows, spoken or only, _named(slow))
+    rows += [slot for slot in _slots(report, baseline) if not any(_fills(row, slot) for row in found)]
+    return sorted(rows, key=_place)
 
 
-def as_slow(rows: Sequence[Ceiling], baseline: Trial, *, speaks_of_pin_thread: bool = False) -> dict[Stage, str]:
+def _spoken_of(report: Report, finding: Finding | None) -> list[Stage]:
+    """Stages of the primary finding and of the other confirmed ones."""
+    primary = [finding] if finding and finding.status in ("confirmed", "suspected") else []
+    others = [one for one in report.findings if one.status == "confirmed" and one.consequence_of is None]
+    return [_STAGE_OF[one.cause] for one in [*primary, *others] if one.cause in _STAGE_OF]
+
+
+def _as_slow(rows: Sequence[Ceiling], own: Configuration, *, speaks_of_pin_thread: bool) -> dict[Stage, str]:
     """Stages that are as slow as training by themselves, with their words.
 
-    Args:
-        rows: the ceilings.
-        baseline: only stages that run in it as written can hold it back.
-        speaks_of_pin_thread: the verdict says that one would, so it counts as well.
+    Only what runs in the loop as written can hold it back, or the pin thread that the verdict says would.
     """
-    own = baseline.configuration
     found: dict[Stage, str] = {}
     for row in rows:
         runs = _runs(row, own) or (row.stage == "pin_thread" and speaks_of_pin_thread)
         if runs and row.ratio is not None and row.ratio <= AS_SLOW:
             found.setdefault(row.stage, _words(row))
     # What contains another stage that is as slow is not slow by itself.
-    for outer, inner in (("copy", "step"), ("pin_thread", "loader")):
-        if inner in found:
-            found.pop(outer, None)  # type: ignore[call-overload]
-    return found
+    inside: Mapping[Stage, Stage] = {"copy": "step", "pin_thread": "loader"}
+    return {stage: words for stage, words in found.items() if inside.get(stage) not in found}
+
+
+def _is_own(row: Ceiling, own: Configuration) -> bool:
+    """Whether a row of a marked stage is the one that is meant: all pin threads are, whatever feeds them."""
+    if row.stage == "pin_thread":
+        return True
+    asked = row.trial.configuration.non_blocking if row.trial else None
+    return _runs(row, own) and (row.stage != "copy" or asked is None or asked == (own.non_blocking is True))
 
 
 def _runs(row: Ceiling, own: Configuration) -> bool:
@@ -183,8 +205,8 @@ def _slots(report: Report, baseline: Trial) -> list[Ceiling]:
     return rows
 
 
-def _has(rows: Sequence[Ceiling], slot: Ceiling) -> bool:
-    return any((row.stage, row.pinned) == (slot.stage, slot.pinned) for row in rows)
+def _fills(row: Ceiling, slot: Ceiling) -> bool:
+    return row.stage == slot.stage and (row.pinned == slot.pinned or row.stage == "loader")
 
 
 def _place(row: Ceiling) -> tuple[int, bool, int, bool]:
@@ -193,10 +215,6 @@ def _place(row: Ceiling) -> tuple[int, bool, int, bool]:
     order = ("step", "copy", "loader", "pin_thread").index(row.stage)
     later = row.pinned != (row.stage == "copy")
     return order, later, own.num_workers if own else 0, bool(own and own.non_blocking)
-
-
-def _height(row: Ceiling) -> float:
-    return row.rate.median if row.rate else 0.0
 
 
 def _share_of_the_step(rows: Sequence[Ceiling]) -> float | None:

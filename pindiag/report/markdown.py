@@ -65,9 +65,7 @@ def _ceilings(report: Report) -> list[tuple[str, str, bool]]:
     found = ceilings(report, names.primary_finding(report))
     if found is None:
         return []
-    rows = [
-        (row.label, figures.significant(row.rate.median), row.stage == found.limit) for row in found.few if row.rate
-    ]
+    rows = [(row.label, figures.significant(row.rate.median), row.marked) for row in found.few if row.rate]
     return rows + [(label, figures.significant(rate.median), False) for label, rate in training(report)]
 
 

@@ -34,9 +34,11 @@ STATUS_MARKS = {
     "error": "none",
 }
 TWEAK_WORDS: Mapping[Tweak, str] = {
-    "intraop_threads": "as written, the main thread with all its threads",
-    "lazy_sync": "as written, without waiting for the device in each step",
+    "intraop_threads": "the main thread with all its threads",
+    "lazy_sync": "without waiting for the device in each step",
 }
+TWEAK_CAUSES: Mapping[Tweak, str] = {"intraop_threads": "intraop_threads_lost", "lazy_sync": "sync_defeats_overlap"}
+"""The cause that a tweak takes away."""
 _UNITS = frozenset(("ms", "bytes", "s"))
 _ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}
 
@@ -72,7 +74,7 @@ def trial(one: Trial, *, with_batch: bool = False) -> str:
     """A trial in words: its configuration, its ablation or its tweak."""
     own = one.configuration
     if one.tweak is not None:
-        return TWEAK_WORDS[one.tweak]
+        return f"{configuration(own)}; {TWEAK_WORDS[one.tweak]}"
     if one.ablation is None:
         return configuration(own, with_batch=with_batch)
     if one.ablation == "compute_only":
@@ -113,6 +115,16 @@ def primary_finding(report: Report) -> Finding | None:
 def tweak_of(fix: Fix) -> Tweak | None:
     """The tweak that a fix writes into the script; None where it changes arguments."""
     return next((tweak for tweak in TWEAK_WORDS if tweak in fix.changes), None)
+
+
+def finding_of(report: Report, tweak: Tweak) -> Finding | None:
+    """What the rule about a tweak's cause says."""
+    return next((one for one in report.findings if one.cause == TWEAK_CAUSES[tweak]), None)
+
+
+def makes(fix: Fix, wanted: Configuration) -> bool:
+    """Whether what a fix changes of the loader is so in a configuration."""
+    return all(getattr(wanted, name, value) == value for name, value in fix.changes.items())
 
 
 def listing(words: Sequence[str]) -> str:

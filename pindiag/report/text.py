@@ -62,7 +62,7 @@ class Linker:
         """Rates and ratios as they are written; the recommended one and the baseline win over others."""
         chosen = report.recommendation.trial if report.recommendation else None
         last = {report.baseline: 1, chosen: 2}
-        found = []
+        found = _of_perfect_copies(report)
         for trial in sorted(report.trials, key=lambda one: last.get(one.id, 0)):
             if trial.samples_per_second is not None:
                 found.append((figures.significant(trial.samples_per_second.median), trial.id))
@@ -127,6 +127,15 @@ class Linker:
         if int(number) not in self._trial_of:
             return escape(number)
         return Markup('<a class="rec" href="#block-{0}">{0}</a>').format(number)
+
+
+def _of_perfect_copies(report: Report) -> list[tuple[str, str]]:
+    """What the step alone is of a replayed host batch, by way of the script as written: they share no round."""
+    gains = {trial.id: trial.versus_baseline.ratio for trial in report.trials if trial.versus_baseline}
+    alone = report.ceilings.compute_only
+    if alone not in gains:
+        return []
+    return [(figures.ratio(gains[alone] / gains[copy]), alone) for copy in report.ceilings.host_batch if copy in gains]
 
 
 _BY_UNIT = {

@@ -6,9 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pindiag import figures
-from pindiag.model import Fix, Report, Trial, Tweak
+from pindiag.model import Fix, Ratio, Report, Trial, Tweak
 from pindiag.report import names
-from pindiag.report.about import WORTH
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,15 +16,22 @@ class Change:
 
     trial: Trial
     words: str
-    code: list[str]
-    """Lines to write into the script; empty where a rule proposes none."""
-    location: str | None
+    gain: Ratio | None
+    """Over the script as written."""
+    over_own: float | None
+    """Over its own configuration, where that is not the script as written."""
+    helps: bool
+    """The rule about it has confirmed its cause."""
+    fix: Fix | None
 
     @property
-    def gains(self) -> bool:
-        """Whether its interval lies wholly above the script as written, by enough to be worth it."""
-        gain = self.trial.versus_baseline
-        return gain is not None and gain.ci95 is not None and gain.ci95[0] > 1 and gain.ratio >= WORTH
+    def code(self) -> list[str]:
+        """Lines to write into the script; empty where a rule proposes none."""
+        if self.fix is None or not self.fix.patch:
+            return (self.fix.snippet or "").splitlines() if self.fix else []
+        lines = self.fix.patch.splitlines()
+        added = [line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++")]
+        return [line for line in added if line and not line.startswith("#")]
 
 
 _WORDS: Mapping[Tweak, str] = {
@@ -36,26 +42,42 @@ _WORDS: Mapping[Tweak, str] = {
 
 def changes(report: Report) -> list[Change]:
     """Every tweak that was tried."""
-    proposed = {names.tweak_of(fix): fix for finding in report.findings for fix in finding.fixes}
-    return [_change(one, one.tweak, proposed.get(one.tweak)) for one in report.trials if one.tweak is not None]
+    return [_change(report, one, one.tweak) for one in report.trials if one.tweak is not None]
 
 
-def _change(trial: Trial, tweak: Tweak, fix: Fix | None) -> Change:
-    return Change(trial, _WORDS[tweak], _code(fix), fix.location if fix else None)
+def _change(report: Report, trial: Trial, tweak: Tweak) -> Change:
+    finding = names.finding_of(report, tweak)
+    fixes = [fix for fix in (finding.fixes if finding else []) if names.makes(fix, trial.configuration)]
+    own = untweaked(report, trial)
+    elsewhere = own is not None and own.id != report.baseline
+    return Change(
+        trial=trial,
+        words=f"{_WORDS[tweak]}, with {names.configuration(trial.configuration)}" if elsewhere else _WORDS[tweak],
+        gain=trial.versus_baseline,
+        over_own=over_own(trial, own) if elsewhere else None,
+        helps=finding is not None and finding.status == "confirmed",
+        fix=next((fix for fix in fixes if names.tweak_of(fix) == tweak), None),
+    )
 
 
-def _code(fix: Fix | None) -> list[str]:
-    """What the fix adds."""
-    if fix is None or not fix.patch:
-        return (fix.snippet or "").splitlines() if fix else []
-    lines = fix.patch.splitlines()
-    return [line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++")]
+def untweaked(report: Report, trial: Trial) -> Trial | None:
+    """The configuration that a tweak was tried on."""
+    plain = [one for one in report.trials if one.kind == "configuration"]
+    same = [one for one in plain if one.configuration == trial.configuration]
+    return next((one for one in same if one.id == report.baseline), None) or next(iter(same), None)
+
+
+def over_own(trial: Trial, own: Trial | None) -> float | None:
+    """A tweak's gain over its own configuration, by way of the script as written."""
+    if trial.versus_baseline is None or own is None or own.versus_baseline is None:
+        return None
+    return trial.versus_baseline.ratio / own.versus_baseline.ratio
 
 
 def heading(found: Sequence[Change]) -> str:
     """What a line of code brings."""
-    gains = [gain for one in found if one.gains and (gain := one.trial.versus_baseline)]
+    gains = [gain for one in found if one.helps and (gain := (one.fix.effect if one.fix else None) or one.gain)]
     if not gains:
         return "Nothing that was tried beyond the loader's arguments is shown to be worth a line of code"
     best = max(gains, key=lambda gain: gain.ratio)
-    return f"A line of code brings {figures.ratio_with_interval(best.ratio, best.ci95)}, with the arguments as written"
+    return f"A line of code brings {figures.ratio_with_interval(best.ratio, best.ci95)}"

@@ -199,8 +199,11 @@ def _tweak_mark(report: Report, fix: Fix, effect: Effect) -> Mark:
 
 def _tried(report: Report, fix: Fix | None) -> Trial | None:
     """The tweak that did what the fix writes into the script."""
-    wanted = names.tweak_of(fix) if fix else None
-    return next((one for one in report.trials if wanted is not None and one.tweak == wanted), None)
+    if fix is None:
+        return None
+    tweak = names.tweak_of(fix)
+    tried = [one for one in report.trials if tweak is not None and one.tweak == tweak]
+    return next((one for one in tried if names.makes(fix, one.configuration)), None)
 
 
 def _verification_mark(report: Report) -> Mark:
@@ -245,10 +248,7 @@ def first_chart(
 
 
 def _ceilings(found: Ceilings, report: Report) -> Chart:
-    bars = {
-        id(row): Bar(row.label, row.rate, "accent" if row.stage == found.limit else "grey", row.reason)
-        for row in found.rows
-    }
+    bars = {id(row): Bar(row.label, row.rate, "accent" if row.marked else "grey", row.reason) for row in found.rows}
     trained = [Bar(label, rate, "ink") for label, rate in training(report)]
     few = [bars[id(row)] for row in found.few]
     rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]

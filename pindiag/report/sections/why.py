@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -11,9 +11,10 @@ from pindiag import figures
 from pindiag.model import Estimate, Ratio, Report, Trial
 from pindiag.report import about, names
 from pindiag.report.about import WORTH
-from pindiag.report.ceilings import AS_SLOW, Ceiling, Ceilings, Stage, as_slow
+from pindiag.report.ceilings import AS_SLOW, Ceiling, Ceilings, Stage
 from pindiag.report.charts import pin_thread
 from pindiag.report.charts._svg import Chart
+from pindiag.report.sections import beyond
 from pindiag.report.text import Linker, record
 
 
@@ -41,7 +42,7 @@ def experiments(report: Report, found: Ceilings | None, links: Linker) -> list[E
 def _of_ceilings(report: Report, found: Ceilings | None, baseline: Trial, links: Linker) -> Iterator[Experiment]:
     if found is None:
         return
-    slow = as_slow(found.rows, baseline, speaks_of_pin_thread=found.limit == "pin_thread")
+    slow = found.slow
     gpu = about.has_gpu(report) is not False
     for row in found.of("step"):
         question = "Could the GPU go faster?" if gpu else "Could the step go faster?"
@@ -49,21 +50,26 @@ def _of_ceilings(report: Report, found: Ceilings | None, baseline: Trial, links:
         yield Experiment(question, what, _against(row, links), _gains(row), is_limit=_gains(row) == "No")
     copies = found.of("copy")
     if copies:
-        what = f"Replay host batches: {names.listing(list(dict.fromkeys(_kind(row) for row in copies)))}"
+        what = f"Replay host batches: {'; '.join(row.label.partition(', ')[2] for row in copies)}"
         is_limit = "copy" in slow
         yield Experiment("Are copies the limit?", what, _rates(copies, links), _copies(found, is_limit), is_limit)
     alone = found.of("loader")
     if alone:
         what = f"Drain the loader{', no pin thread' if gpu else ''}: {_workers(alone)}"
-        yield _whether("Is it the loader alone?", what, _rates(alone, links), "loader" in slow)
+        is_limit = "loader" in slow
+        yield Experiment("Is it the loader alone?", what, _rates(alone, links), "Yes" if is_limit else "No", is_limit)
     through = found.of("pin_thread")
     if through:
         what = f"Drain it through the pin thread: {_workers(through)}"
-        yield _whether("Is it the pin thread?", what, _rates(through, links), "pin_thread" in slow)
+        is_limit = "pin_thread" in slow
+        answer = "Yes" if is_limit else _would_be(through, baseline)
+        yield Experiment("Is it the pin thread?", what, _rates(through, links), answer, is_limit)
 
 
-def _whether(question: str, what: str, measured: Markup, is_limit: bool) -> Experiment:
-    return Experiment(question, what, measured, "Yes" if is_limit else "No", is_limit)
+def _would_be(through: Sequence[Ceiling], baseline: Trial) -> str:
+    """As written there may be no pin thread, and with pinning there would be a slow one."""
+    slow = any(row.ratio is not None and row.ratio <= AS_SLOW for row in through)
+    return "It would be, once pinned" if slow and not baseline.configuration.pin_memory else "No"
 
 
 def _copies(found: Ceilings, is_limit: bool) -> str:
@@ -93,8 +99,24 @@ def _of_tweaks(report: Report, links: Linker) -> Iterator[Experiment]:
         if trial.tweak is None or trial.versus_baseline is None:
             continue
         question, what = _TWEAKS[trial.tweak]
-        answer = _answer(trial.versus_baseline)
-        yield Experiment(question, what, _ratio(trial, links), answer, is_limit=answer == "Yes")
+        own = beyond.untweaked(report, trial)
+        measured = _ratio(trial, links) + " as written"
+        if own is not None and own.id != report.baseline:
+            what = f"{what}, with {names.configuration(own.configuration)}"
+            measured += _over_own(trial, own, links)
+        finding = names.finding_of(report, trial.tweak)
+        answer = (finding and _BY_STATUS.get(finding.status)) or _answer(trial.versus_baseline)
+        yield Experiment(question, what, measured, answer, is_limit=answer == "Yes")
+
+
+_BY_STATUS: Mapping[str, str] = {"confirmed": "Yes", "ruled_out": "No", "not_settled": "Not settled"}
+
+
+def _over_own(trial: Trial, own: Trial, links: Linker) -> Markup:
+    ratio = beyond.over_own(trial, own)
+    if ratio is None:
+        return Markup("")
+    return Markup(", {} the same without it").format(record(figures.ratio(ratio), trial.id, links.blocks(trial.id)))
 
 
 def _of_the_recommendation(report: Report, links: Linker) -> Iterator[Experiment]:
@@ -117,10 +139,6 @@ def _answer(ratio: Ratio) -> str:
     if ratio.ci95[0] > 1 and ratio.ratio >= WORTH:
         return "Yes"
     return "No" if ratio.ci95[1] < WORTH else "Not settled"
-
-
-def _kind(row: Ceiling) -> str:
-    return "pinned" if row.pinned else "pageable"
 
 
 def _workers(rows: Sequence[Ceiling]) -> str:
@@ -177,7 +195,7 @@ def workers_chart(report: Report, found: Ceilings | None) -> Chart | None:
 def _line(found: Ceilings, stage: Stage, label: str, *, pinned: bool) -> pin_thread.Line:
     rows = found.of(stage, pinned=pinned)
     points = {row.trial.configuration.num_workers: row.rate for row in rows if row.trial and row.rate}
-    return pin_thread.Line(label, "accent" if stage == found.limit else "grey", points)
+    return pin_thread.Line(label, "accent" if any(row.marked for row in rows) else "grey", points)
 
 
 def _training(report: Report) -> dict[int, Estimate]:

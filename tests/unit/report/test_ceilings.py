@@ -8,6 +8,10 @@ from pindiag.report.ceilings import ceilings
 from . import example, live
 
 
+def marked(made):
+    return [row.label for row in made.rows if row.marked]
+
+
 def found(report):
     return ceilings(report, names.primary_finding(report))
 
@@ -74,7 +78,7 @@ FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pi
 def test_the_title_names_what_is_as_slow_as_training(baseline, rates, title, limit):
     made = found(with_rates(baseline, **{**FREE, **rates}))
     assert made.title.startswith(title)
-    assert made.limit == limit
+    assert {row.stage for row in made.rows if row.marked} == ({limit} if limit else set())
 
 
 def test_the_gpu_is_named_by_the_share_that_training_reaches():
@@ -83,10 +87,16 @@ def test_the_gpu_is_named_by_the_share_that_training_reaches():
 
 
 def test_the_accent_is_on_what_the_verdict_speaks_of():
-    assert found(live.live()).limit == "pin_thread"
+    assert marked(found(live.live())) == [f"Loader + pin thread, {count} workers" for count in (4, 8, 16)]
     report = live.live()
     finding = msgspec.structs.replace(report.findings[0], cause="pageable_copy")
-    assert ceilings(report, finding).limit == "copy"
+    alone = msgspec.structs.replace(report, findings=[finding])
+    assert marked(ceilings(alone, finding)) == ["Copy + GPU, pageable"]
+    second = msgspec.structs.replace(report, findings=[finding, report.findings[0]])
+    assert marked(ceilings(second, finding)) == [
+        "Copy + GPU, pageable",
+        *(f"Loader + pin thread, {count} workers" for count in (4, 8, 16)),
+    ]
 
 
 def test_rows_go_from_the_step_to_the_pin_thread():

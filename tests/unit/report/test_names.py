@@ -43,4 +43,4 @@ def test_ablations_and_tweaks_in_words():
     assert words["compute_only"] == "step alone, replaying batches that are already there"
     assert words["host_batch-pin0-nb0"] == "copy and step, replaying pageable batches, blocking"
     assert words["loader_only-nw8-pin1"] == "loader alone, 8 workers, pin"
-    assert words[live.THREADS] == "as written, the main thread with all its threads"
+    assert words[live.THREADS] == "4 workers, pin off; the main thread with all its threads"

@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from pindiag import figures
 from pindiag.report.text import LONGEST_BYTES, Linker, clean, environment, quantity
 
-from . import example
+from . import example, live
 
 LINKS = Linker(example.confirmed())
 
@@ -79,3 +80,10 @@ def test_environment_in_words():
         ("memory", "128 GB", "memory_bytes"),
         ("GPU", None, "gpu"),
     ]
+
+
+def test_what_perfect_copies_would_bring_leads_to_the_step_alone():
+    report = live.live()
+    gains = {trial.id: trial.versus_baseline.ratio for trial in report.trials if trial.versus_baseline}
+    ratio = figures.ratio(gains["compute_only"] / gains["host_batch-pin0-nb0"])
+    assert 'href="#rec-compute_only" title="blocks' in Linker(report).sentence(f"copies: {ratio} faster than that.")
