@@ -435,7 +435,8 @@ class TreatmentApplied(Record, tag="treatment_applied", frozen=True, kw_only=Tru
 class DatasetChanged(Record, tag="dataset_changed", frozen=True, kw_only=True):
     """The dataset was not as before after it had served in the main process (no workers). Also on the pipe.
 
-    Workers forked from now on inherit what it has become, so no later block of this launch tells about other treatments.
+    Workers forked from now on inherit what it has become, so no later block of this launch tells about other
+    treatments.
     """
 
     trial: str
