@@ -157,7 +157,7 @@ class Troubles:
     """After so many a launch's script is over by itself."""
     fails_past_end: bool = False
     live_fails: bool = False
-    """No live launch but the first one makes a step."""
+    """No block of a live launch comes to an end, but for the very first."""
 
 
 @dataclass
@@ -335,7 +335,7 @@ class Simulation:
     def _block(self, order: BlockOrder, made: Treatment, launch: LaunchOrder) -> None:
         trial = order.trial
         self.blocks.append((order, made, self._launch))
-        if self.troubles.live_fails and launch.isolation == "live" and launch.purpose != "discover":
+        if self.troubles.live_fails and launch.isolation == "live" and order.round > 0:
             raise _Over("failed", "RuntimeError: not here")
         if made.id in self.troubles.dies:
             self._pass(0.5)

@@ -7,7 +7,7 @@ import pytest
 from simulator import Noise, Pipeline, Simulation, Troubles, loader, sweep_spec
 
 from pindiag.journal import Journal
-from pindiag.model import Block, LaunchBegan, LaunchEnded, TreatmentRefused
+from pindiag.model import Block, LaunchBegan, TreatmentRefused
 from pindiag.plan.grid import default_treatments
 from pindiag.race import recommended
 
@@ -120,7 +120,7 @@ def test_no_run_exceeds_its_budget_by_more_than_its_dearest_launch_or_block(runs
 
 
 def test_what_is_given_up_is_not_ordered_again(runs):
-    for run in runs:
+    for run in (run for run in runs if not run.troubles.live_fails):
         tries = Counter(made.id for _, made, _ in run.blocks)
         refusals = Counter(record.trial for record in run.records if isinstance(record, TreatmentRefused))
         launches = Counter(
