@@ -21,6 +21,7 @@ _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
 _ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
 _FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= samples/s|[;,.]|$| )"
+_INTERVAL = re.compile(r"\d[\d\u202f]*\.\d\d–\d[\d\u202f]*\.\d\d")
 _PLACE = re.compile(r"[\w./~…-]+\.py:\d+")
 _BLOCKS = r"\b(?:blocks?|against) \d+(?:, \d+)*"
 _MOST_BLOCKS = 4
@@ -54,7 +55,7 @@ class Linker:
         self._by_text = dict(self._texts(report))
         ids = sorted(self._trials, key=len, reverse=True)
         named = "|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)
-        self._in_sentence = re.compile("|".join(filter(None, (named, _PLACE.pattern, _FIGURE))))
+        self._in_sentence = re.compile("|".join(filter(None, (named, _PLACE.pattern, _INTERVAL.pattern, _FIGURE))))
         self._in_source = re.compile(f"{_BLOCKS}|{named}" if named else _BLOCKS)
 
     @staticmethod
@@ -107,6 +108,8 @@ class Linker:
             return self._place(written)
         if _PLACE.fullmatch(written):
             return Markup("<code>{}</code>").format(written)
+        if _INTERVAL.fullmatch(written):
+            return Markup('<span class="nowrap">{}</span>').format(written)
         trial = self._by_text.get(written.removesuffix(" faster"))
         linked = escape(written) if trial is None else record(written, trial, self.blocks(trial))
         return Markup("<strong>{}</strong>").format(linked) if written.endswith("faster") else linked

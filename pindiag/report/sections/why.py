@@ -177,8 +177,11 @@ def _ratio(trial: Trial, links: Linker) -> Markup:
 
 
 def workers_chart(report: Report, found: Ceilings | None) -> Chart | None:
-    """What the loader alone reaches with more workers, with the pin thread and without, beside training."""
-    if found is None:
+    """What the loader alone reaches with more workers, with the pin thread and without, beside training.
+
+    None where the verdict does not speak of the pin thread, or too few numbers of workers were drained.
+    """
+    if found is None or not any(row.marked for row in found.of("pin_thread")):
         return None
     lines = [
         _line(found, "loader", "Loader alone, no pin thread", pinned=False),

@@ -87,3 +87,7 @@ def test_what_perfect_copies_would_bring_leads_to_the_step_alone():
     gains = {trial.id: trial.versus_baseline.ratio for trial in report.trials if trial.versus_baseline}
     ratio = figures.ratio(gains["compute_only"] / gains["host_batch-pin0-nb0"])
     assert 'href="#rec-compute_only" title="blocks' in Linker(report).sentence(f"copies: {ratio} faster than that.")
+
+
+def test_an_interval_stays_on_its_line():
+    assert '(95 % interval <span class="nowrap">1.11–1.85</span>)' in LINKS.sentence("x (95 % interval 1.11–1.85)")

@@ -75,3 +75,19 @@ def test_more_workers_do_not_lift_training_off_the_pin_thread():
     alone = live.ceilings_alone()
     assert why.workers_chart(alone, ceilings(alone, None)) is None
     assert why.workers_chart(example.confirmed(), None) is None
+
+
+def test_the_chart_of_workers_needs_a_verdict_on_the_pin_thread():
+    report = msgspec.structs.replace(live.live(), findings=[])
+    assert why.workers_chart(report, ceilings(report, None)) is None
+
+
+def test_a_pin_thread_that_does_not_run_as_written_would_be_the_limit():
+    report = msgspec.structs.replace(live.live(), findings=[])
+    assert asked(report)["Is it the pin thread?"].answer == "It would be, once pinned"
+
+
+def test_the_rules_answer_what_a_tweak_asked():
+    question = asked(live.threads_lost())["Does the main thread lack its threads?"]
+    assert (question.answer, question.is_limit) == ("Yes", True)
+    assert "3.10 × (2.84–3.39)</a> as written" in question.measured
