@@ -96,7 +96,7 @@ class Capture:
     def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
         """A host tensor was copied to a device."""
         place = storage_of(source)
-        if place is not None:
+        if place is not None and moved.device.type not in _NO_ACCELERATOR:
             self.devices.setdefault(place, moved.device)
 
     def keep(self, tensor: torch.Tensor) -> None:
@@ -149,6 +149,7 @@ class Transfers:
         tensor.__float__ = self._wrap_float(tensor.__float__)
         for name in _HOST_ONLY_METHODS:
             setattr(tensor, name, self._wrap_host_only(getattr(tensor, name)))
+        tensor.copy_ = self._wrap_copy(tensor.copy_)
         for owner, kind in _WAITS:
             owner.synchronize = self._wrap_wait(kind, owner.synchronize)
         event: Any = torch.cuda.Event
@@ -225,6 +226,18 @@ class Transfers:
             return original(tensor, *args, **kwargs)
 
         return hidden_from_compiler(on_host)
+
+    def _wrap_copy(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Only looked at: what is copied into a tensor of the script's is its own affair, and so is when."""
+
+        @functools.wraps(original)
+        def copy_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            capture, source = self.capture, args[0] if args else None
+            if capture is not None and isinstance(source, torch.Tensor) and source.is_cpu and not tensor.is_cpu:
+                capture.note(source, tensor)
+            return original(tensor, *args, **kwargs)
+
+        return hidden_from_compiler(copy_)
 
     def _wrap_float(self, original: Callable[..., Any]) -> Callable[..., Any]:
         waits = self._wrap_method("float", original)

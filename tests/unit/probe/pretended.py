@@ -12,7 +12,7 @@ from tests.targets.pretended_device import DEVICE, Elsewhere, Moves
 __all__ = ["DEVICE", "Elsewhere", "hooks", "installed"]
 
 HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy", "pin_memory")]
-HOOKED += [(torch.Tensor, name) for name in ("__bool__", "__float__", "__int__", "__index__")]
+HOOKED += [(torch.Tensor, name) for name in ("__bool__", "__float__", "__int__", "__index__", "copy_")]
 HOOKED += [(owner, "synchronize") for owner in (torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event)]
 HOOKED += [(torch.cuda.Event, "elapsed_time")]
 

@@ -273,6 +273,27 @@ def test_a_cast_on_the_way_is_left_to_the_script():
         assert given.to(DEVICE, torch.float16).dtype == torch.float16
 
 
+def test_what_is_copied_into_a_tensor_of_the_device_moves():
+    with hooks() as transfers:
+        static = torch.zeros(4, 2).to(DEVICE)
+        made = begun(transfers, "device", run=lambda given: static.copy_(given["x"], non_blocking=True))
+        assert made.serve().data["x"].device.type == "lazy"
+
+
+def test_what_becomes_a_meta_tensor_does_not():
+    with hooks() as transfers:
+        made = begun(transfers, "device", run=lambda given: torch.empty(4, 2, device="meta").copy_(given["x"]))
+        assert made.serve().data["x"].is_cpu
+
+
+def test_what_is_copied_within_the_host_does_not():
+    with hooks() as transfers:
+        torch.ones(1).to(DEVICE)
+        static = torch.zeros(4, 2)
+        made = begun(transfers, "device", run=lambda given: static.copy_(given["x"]))
+        assert made.notes == [NOTHING_MOVED]
+
+
 def test_a_view_counts_for_its_batch():
     with hooks() as transfers:
         made = begun(transfers, "device", run=lambda given: given["x"][1:].to(DEVICE))
@@ -319,11 +340,12 @@ def test_a_loop_whose_batches_never_move_is_not_waited_for_forever():
 
 def test_freed_memory_that_another_tensor_got_is_not_the_batchs():
     with hooks() as transfers:
+        elsewhere = torch.ones(1).to(DEVICE)
         made = Replay(transfers, "device")
         for number in range(REPLAYED):
             given = batch(number)
             # as if the allocator gave a temporary tensor the place of a batch to come
-            transfers.capture.note(given["lengths"], torch.empty(0, device="meta"))
+            transfers.capture.note(given["lengths"], elsewhere)
             made.collect(given, 4)
             step(given)
         assert made.begin() is None
