@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.model import Evidence, Status, Trial
-from pindiag.rules.inputs import WORTH, Facts, Gain
+from pindiag.model import Status, Trial
+from pindiag.rules import ceilings
+from pindiag.rules.inputs import WORTH, Experiment, Facts
 from pindiag.rules.rule import Options, Statement, at_most, rule
+from pindiag.rules.settle import as_evidence
 
 
 @rule(
@@ -40,10 +42,9 @@ def compute_bound(facts: Facts, options: Options) -> Statement:
     References:
         None.
     """
-    ceiling = _ceiling(facts)
-    gain = facts.gain(ceiling) if ceiling else None
-    if ceiling and gain and gain.interval:
-        return _by_ceiling(ceiling, gain)
+    ceiling = ceilings.compute(facts)
+    if ceiling and ceiling.step.interval:
+        return _by_ceiling(ceiling, ceiling.step.interval, facts)
     share = facts.number("wait_share") + (facts.get("transfer_share") or 0.0)
     faster = [trial.id for trial in facts.measured() if _significant(facts, trial)]
     small = share < options["input_share"] and not faster
@@ -59,20 +60,16 @@ def compute_bound(facts: Facts, options: Options) -> Statement:
     )
 
 
-def _ceiling(facts: Facts) -> Trial | None:
-    return facts.trial(facts.inputs.ceilings.compute_only or "")
-
-
-def _by_ceiling(ceiling: Trial, gain: Gain) -> Statement:
-    low, high = gain.interval or (0.0, 0.0)
+def _by_ceiling(ceiling: Experiment, interval: tuple[float, float], facts: Facts) -> Statement:
+    low, high = interval
     status: Status = "confirmed" if high < WORTH else "ruled_out" if low > WORTH else "not_settled"
     return Statement(
         status=status,
         explanation=(
             "With input that costs nothing the script runs at "
-            f"{figures.ratio_with_interval(gain.ratio, gain.interval)} of what it does as written."
+            f"{figures.ratio_with_interval(ceiling.effect, interval)} of what it does as written."
         ),
-        evidence=[Evidence(name="compute_only over baseline", value=gain.ratio, unit="×", source=ceiling.id)],
+        evidence=[as_evidence(ceiling, facts), *facts.evidence("gpu_busy_share", "main_cpu_share")],
     )
 
 

@@ -84,8 +84,16 @@ def consequences(judged: list[Judged]) -> list[Judged]:
 
 def _owns(owner: Judged, each: Judged) -> bool:
     if each.finding.status == "confirmed" and each.best and owner.best:
-        return each.best.trial.id == owner.best.trial.id and each.best.keys == owner.best.keys
+        alike = each.best.trial.id == owner.best.trial.id or _as_large(owner, each)
+        return alike and each.best.keys == owner.best.keys
     return each.finding.status in OPEN and owner.rule.name in each.rule.yields_to
+
+
+def _as_large(owner: Judged, each: Judged) -> bool:
+    """Whether a cause that owns what the other claims too has an effect that may be as large."""
+    if owner.rule.name not in each.rule.yields_to or owner.best is None or each.best is None:
+        return False
+    return each.best.step.interval is not None and _reaches(owner.best, each.best.step.interval[0])
 
 
 def _rank(each: Judged) -> tuple[int, float, str]:
@@ -108,16 +116,17 @@ def ranked(judged: Sequence[Judged]) -> list[Judged]:
     return _limit_first(sorted(judged, key=_rank))
 
 
-def _limit_first(ranked: list[Judged]) -> list[Judged]:
+def _limit_first(in_order: list[Judged]) -> list[Judged]:
     """Among the first causes whose effects cannot be told apart, the one whose stage alone is as slow as training."""
-    leader = ranked[0].best if ranked else None
+    leader = in_order[0].best if in_order else None
     if leader is None or leader.step.interval is None:
-        return ranked
+        return in_order
     low = leader.step.interval[0]
-    near = [each for each in ranked if each.best and each.finding.consequence_of is None and _reaches(each.best, low)]
+    near = [each for each in in_order if each.best and each.finding.consequence_of is None and _reaches(each.best, low)]
     first = next((each for each in near if each.at_limit and each.finding.status == "confirmed"), None)
-    return ranked if first is None else [first, *(each for each in ranked if each is not first)]
+    return in_order if first is None else [first, *(each for each in in_order if each is not first)]
 
 
 def _reaches(best: Experiment, low: float) -> bool:
+    """Whether the effect of a change that was made may be as large as this."""
     return best.trial.kind != "ablation" and best.step.interval is not None and best.step.interval[1] >= low

@@ -1,6 +1,7 @@
 from pindiag import rules
 
 from .build import inputs
+from .recorded import recorded
 
 GPU = {
     "accelerator_present": True,
@@ -50,3 +51,17 @@ def test_without_an_accelerator_it_is_said():
     factors = told(facts_={"accelerator_present": False})
     assert factors["GPU use"].measured == "No accelerator here."
     assert factors["non_blocking"].measured == "No accelerator here, so nothing is copied to one."
+
+
+def test_ceilings_stand_beside_what_whole_configurations_gave():
+    factors = {
+        factor.name: factor for factor in rules.factors(recorded("live_mlp", baseline="nw4-pin0-nb0", facts=GPU))
+    }
+    assert factors["sample size"].measured.endswith(
+        "Copy and step alone, on ready batches: pinned 2.66 × (1.96–3.61) over pageable."
+    )
+    assert "Training reaches 13 % of its compute ceiling." in factors["GPU use"].measured
+    assert factors["workers"].measured.endswith("The loader alone delivers 2.19 × (1.68–2.85) what training takes.")
+    assert factors["non_blocking"].measured.endswith(
+        "Copy and step alone, on ready pinned batches: 1.09 × (1.01–1.18) without the wait."
+    )
