@@ -33,8 +33,8 @@ CHANGED_IN_PLACE = (
     "step's time"
 )
 NOTHING_MOVED = (
-    "no tensor of a batch was seen going to an accelerator by Tensor.to, Tensor.cuda or Tensor.copy_, so that batches were "
-    "replayed from host memory and whatever moves them still counts"
+    "no tensor of a batch was seen going to an accelerator by Tensor.to, Tensor.cuda or Tensor.copy_, so that batches "
+    "were replayed from host memory and whatever moves them still counts"
 )
 NOTHING_TO_PIN_FOR = "the script uses no accelerator, for which alone memory is pinned"
 
