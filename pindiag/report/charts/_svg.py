@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pindiag.model import Trial
+from pindiag.model import Estimate, Trial
 
 # matplotlib draws in these stand-in colours; CSS variables take their place, so that dark mode is CSS alone.
 INK, MUTED, LINE, ACCENT, BAR, SOFT, BG = (f"#0{index}0{index}0{index}" for index in range(1, 8))
@@ -55,6 +55,8 @@ _FONT = re.compile(r"(?:(?P<weight>bold|[1-9]00) )?(?P<size>[\d.]+)px\b")
 WIDE_WIDTH, NARROW_WIDTH = 1060, 340
 AXIS_HEIGHT = 26
 GAP = 0.5
+WILD = 1.5
+"""An interval that ends above the highest median by more than this ratio is cut there."""
 
 
 class Labelled(Protocol):
@@ -184,6 +186,13 @@ def interval_line(ax: Axes, bounds: tuple[float, float], y: float, colour: str =
     """A thin line with a halo: the 95 % interval over the end of a bar."""
     for shade, thickness in ((BG, 4.0), (colour, 1.5)):
         ax.plot(bounds, (y, y), color=shade, linewidth=thickness, solid_capstyle="butt")
+
+
+def reach(rates: Sequence[Estimate]) -> float:
+    """How far an axis of samples/s goes: over all medians, and over intervals unless they would flatten the rest."""
+    highest = max((rate.median for rate in rates), default=0.0)
+    ends = [rate.ci95[1] for rate in rates if rate.ci95]
+    return max(highest, min(max(ends, default=0.0), WILD * highest)) or 1.0
 
 
 def nice_ticks(limit: float, count: int = 4, *, start: float = 0.0) -> list[float]:

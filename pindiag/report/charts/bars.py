@@ -57,17 +57,21 @@ def figure(bars: Sequence[Bar], narrow: bool, gap_before: int | None = None) -> 
     height = (29.0 if gap_before else 32.0) if narrow else max(22.0, min(33.0, 315 / len(bars)))
     width, left = (_svg.NARROW_WIDTH, 0.0) if narrow else (WIDE_WIDTH, _svg.label_width(bars))
     drawn, ax, ys = _svg.rows_axes(bars, width=width, row=height, left=left, right=20, gap_before=gap_before)
-    limit = max((_end(bar.rate) for bar in bars if bar.rate), default=0.0) * (1.22 if narrow else 1.17) or 1.0
+    reach = _svg.reach([bar.rate for bar in bars if bar.rate])
     for bar, y in zip(bars, ys, strict=True):
         if bar.rate is None:
             _say(ax, _missing(bar), (0, y), 0, narrow, color=MUTED, style="italic")
             continue
         ax.barh(y, bar.rate.median, 0.24 if narrow else 0.5, color=bar.fill)
+        end = bar.rate.median
         if bar.rate.ci95:
-            _svg.interval_line(ax, bar.rate.ci95, y)
+            low, high = bar.rate.ci95
+            end = max(end, min(high, reach))
+            _svg.interval_line(ax, (low, min(high, reach)), y)
         weight = "normal" if bar.role == "grey" else "bold"
         text = figures.significant(bar.rate.median)
-        _say(ax, text, (_end(bar.rate), y), 7, narrow, color=bar.colour, weight=weight)
+        _say(ax, text, (end, y), 7, narrow, color=bar.colour, weight=weight)
+    limit = reach * (1.22 if narrow else 1.17)
     ticks = _svg.nice_ticks(limit * 0.8, 3)
     texts = [figures.significant(tick) for tick in ticks]
     _svg.finish_x(ax, (0, limit), ticks, [*texts[:-1], f"{texts[-1]} samples/s"])
@@ -84,10 +88,6 @@ def _say(ax: Axes, text: str, at: tuple[float, float], offset: float, narrow: bo
         size=12 if narrow else 13,
         **look,  # type: ignore[arg-type]
     )
-
-
-def _end(rate: Estimate) -> float:
-    return max(rate.ci95[1], rate.median) if rate.ci95 else rate.median
 
 
 def _missing(bar: Bar) -> str:

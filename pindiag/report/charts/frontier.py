@@ -43,7 +43,8 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
             ax.plot((x, x), spread, color=colour, linewidth=1)
         shape = "D" if row.role == "baseline" else "o"
         ax.plot([x], [y], shape, color=colour, markersize=8, markeredgecolor=BG, markeredgewidth=1.5)
-    reach, top = max(x for x, _, _ in points), max(max(y, _top(row)) for _, y, row in points)
+    reach = max(x for x, _, _ in points)
+    top = _svg.reach([rate for _, _, row in points if (rate := row.trial.samples_per_second)])
     lowest = min(y for _, y, _ in points)
     least = min(x for x, _, _ in points)
     margin = max((reach - least) * 0.08, reach * 0.02)
@@ -60,11 +61,6 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
     ax.grid(axis="y")
     ax.text(0, 1.05, "samples/s", transform=ax.transAxes, color=MUTED, size=11, ha="center")
     return figure
-
-
-def _top(row: Row) -> float:
-    rate = row.trial.samples_per_second
-    return rate.ci95[1] if rate and rate.ci95 else 0.0
 
 
 def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:

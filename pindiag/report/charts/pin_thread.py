@@ -49,7 +49,7 @@ def _figure(lines: Sequence[Line], narrow: bool) -> Figure:
     figure = _svg.canvas(width, height)
     ax = figure.add_axes((52 / width, 42 / height, 1 - (52 + right) / width, 1 - 68 / height))
     counts = sorted({workers for line in lines for workers in line.points})
-    top = max(rate.ci95[1] if rate.ci95 else rate.median for line in lines for rate in line.points.values())
+    top = _svg.reach([rate for line in lines for rate in line.points.values()])
     for line in lines:
         _draw(ax, line)
     reach = max(counts[-1], 1)

@@ -7,7 +7,7 @@ import pytest
 
 from pindiag import model as m
 from pindiag.report import names
-from pindiag.report.charts import _svg, frontier, machine, reached, stages, sweep, timeline
+from pindiag.report.charts import _svg, bars, ceilings, frontier, machine, pin_thread, reached, stages, sweep, timeline
 from pindiag.report.charts._svg import Row
 from pindiag.report.rows import configurations as configuration_rows
 
@@ -53,6 +53,19 @@ def charts(report, rows, measured):
         "breakdown": stages.breakdown(steps_of(measured)[0], "wait", "T"),
         "machine": machine.chart(drawing.series, panels, "T"),
         "frontier": frontier.chart(measured, [example.BEST], "T"),
+        "ceilings": ceilings.chart(
+            [bars.Bar(row.label, row.trial.samples_per_second, "grey") for row in measured[:4]],
+            [bars.Bar("Training as written", measured[4].trial.samples_per_second, "ink")],
+            [bars.Bar("x", None, "accent", "no GPU")],
+            "T",
+        ),
+        "workers": pin_thread.chart(
+            [
+                pin_thread.Line(role, role, {4 * n: row.trial.samples_per_second for n, row in enumerate(measured[:3])})
+                for role in ("accent", "ink", "grey")
+            ],
+            "T",
+        ),
         "timeline": timeline.chart(drawing.timeline, "wait", "T"),
     }
 
@@ -177,3 +190,19 @@ def test_many_workers_leave_room_for_the_other_lanes():
 def test_one_memory_size_is_drawn(measured):
     same = [row for row in measured if row.trial.id == example.BEST] * 2
     drawings(frontier.chart(same, [example.BEST], "T"))
+
+
+def test_a_wild_interval_does_not_flatten_the_bars():
+    tame, wild = m.Estimate(median=100.0, ci95=(90.0, 110.0)), m.Estimate(median=80.0, ci95=(1.0, 9000.0))
+    assert _svg.reach([tame, wild]) == 150.0
+    assert _svg.reach([tame]) == 110.0
+    assert _svg.reach([m.Estimate(median=7.0, ci95=None)]) == 7.0
+    assert _svg.reach([]) == 1.0
+
+
+def test_a_bar_that_was_not_measured_keeps_its_row_and_says_why():
+    rate = m.Estimate(median=100.0, ci95=None)
+    rows = [bars.Bar("GPU alone", rate, "accent"), bars.Bar("Loader alone", None, "grey", "x" * 80)]
+    said = words(ceilings.chart(rows, [bars.Bar("Training as written", rate, "ink")], rows, "T"))
+    assert said.count(f"not measured ({'x' * 55}…)") == 2
+    assert {"GPU alone", "Loader alone", "Training as written", "100"} <= set(said)
