@@ -161,11 +161,16 @@ class FreshRace:
 
     def _order(self, trial: str, number: int, members: Sequence[Treatment] = ()) -> LaunchOrder:
         known = {made.id: made for made in members} | self._known.journal.treatments
-        first = not self._numbers or number == self._numbers[0]
         return LaunchOrder(
             purpose="round",
             treatment=known[trial],
             blocks=[self._known.block(number, trial)],
-            profile=first and trial != self._known.baseline,
+            profile=self._profiles(trial, number),
             natural_epochs=self._known.natural_epochs,
         )
+
+    def _profiles(self, trial: str, number: int) -> bool:
+        """Each once, in the first round; the baseline only where the first launch of the run was a live one."""
+        first = not self._numbers or number == self._numbers[0]
+        again = self._known.spec.fresh or any(self._known.trial(launch) == trial for launch in self._launches)
+        return first and (trial != self._known.baseline or not (again or self._known.profiled(trial)))

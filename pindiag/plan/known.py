@@ -17,6 +17,7 @@ from pindiag.model import (
     Treatment,
     TreatmentApplied,
     TreatmentRefused,
+    Window,
 )
 from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid
 from pindiag.race import chosen
@@ -75,6 +76,11 @@ class Known:
     def discoveries(self) -> list[Launch]:
         """The first launch."""
         return [launch for launch in self.journal.launches if launch.purpose == "discover"]
+
+    def profiled(self, trial: str) -> bool:
+        """Whether a treatment has had its profiler window."""
+        windows = (window for launch in self.journal.launches for window in launch.all(Window))
+        return any(self.journal.trial(window.trial) == trial for window in windows)
 
     # ------------------------------------------------------------------------------------------------- what ends
 

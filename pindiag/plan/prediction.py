@@ -20,7 +20,7 @@ class Prediction:
         self._known = known
         self._threads = threads
         self._ceilings = beside(known.journal)
-        self._to_beat = max((_lower(ratio) for ratio in standings(known.journal).values()), default=1.0)
+        self._to_beat = max([1.0, *(_lower(ratio) for ratio in standings(known.journal).values())])
         rates = [rate.value for rate in race_rates(known.journal) if rate.trial == known.baseline]
         self._baseline_rate = geometric_mean(rates).value if rates else 0.0
 

@@ -78,7 +78,7 @@ class _Schedule:
     def next_blocks(self) -> NextBlocks:
         running = self._journal.launches[-1]
         done = any(order.windows for order in running.orders) or running.all(DatasetChanged)
-        if done or self._known.stopped or self._scouted is not None:
+        if done or self._known.stopped or self._journal.baseline is None or self._scouted is not None:
             return NextBlocks()
         return self._live.next() or NextBlocks()
 
