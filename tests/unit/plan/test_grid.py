@@ -80,3 +80,11 @@ def test_default_grid(loader_arguments, workers, pin, non_blocking, cpus, accele
     elif accelerator != "cuda":
         assert not any("non_blocking" in made.changes for made in found)
         assert any("pin_memory" in made.changes for made in found) is pin
+
+
+@pytest.mark.parametrize(("workers", "cpus"), list(itertools.product((0, 1, 2, 4, 16), (1, 2, 8, 64))))
+@pytest.mark.parametrize("accelerator", [None, "cuda", "mps"])
+def test_no_default_of_a_live_run_differs_in_persistence_alone(loader_arguments, workers, cpus, accelerator):
+    found = default_treatments(loader_arguments(num_workers=workers), cpus, accelerator, live=True)
+    assert 5 <= len(found) <= 10
+    assert not any("persistent_workers" in made.changes for made in found)
