@@ -6,7 +6,7 @@ from pindiag import figures
 from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts
 from pindiag.rules.rule import Options, Ruling, at_most, require, rule
-from pindiag.rules.supply import contended_share, fewer_workers, supply
+from pindiag.rules.supply import contended_share, fewer_workers, hand_off_is_the_limit, supply
 
 
 @rule(
@@ -29,7 +29,9 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         the workers are fetching less than `busy_share` of the time (0.8: workers that always fetch are the limit
         themselves). Confirmed when no workers were faster than the script as written, or than the same with
         pinning; or when fewer were, while processes queue for CPUs less than `run_delay_share` of what they want
-        (0.15: above, `worker_contention` explains it). Ruled out where ready batches are trained on no faster.
+        (0.15: above, `worker_contention` explains it); or when training on ready batches was, while the workers alone
+        are as slow as training although they make batches for less than half of that time. Ruled out where training
+        on ready batches is no faster.
 
     Example:
         A `TensorDataset` in memory with `num_workers=4`.
@@ -58,7 +60,10 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         settled_by="a run without workers",
         bound=at_most(wait),
         ceiling=ceilings.perfect_loader(facts),
+        ceiling_shows=hand_off_is_the_limit(facts),
+        at_limit=hand_off_is_the_limit(facts),
         remedy={"num_workers": 0},
+        advice="Hand over less: few large tensors a batch, and samples no larger than the step needs.",
     )
 
 

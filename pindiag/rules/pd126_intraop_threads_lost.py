@@ -20,9 +20,10 @@ def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
         torch spreads CPU operations (a matrix product, `exp`, `torch.stack`) over threads, one a core. A thread takes
         the number of them over when it first runs such an operation. The pin thread sets that number to 1 for itself,
         and torch keeps it for the whole process: where the pin thread comes before the training process has run its
-        first parallel operation, the training process keeps 1 from then on, without a warning. Whatever it computes on
-        the CPU in each step (an encoder, augmentation, collating without workers, a metric) then takes several times as
-        long. Setting the number before the loop does not help, since the pin thread sets it again afterwards.
+        first parallel operation (matrix products do not count), the training process keeps 1 from then on, without a
+        warning. Whatever it computes on the CPU in each step (an encoder, augmentation, collating without workers, a
+        metric) then takes several times as long. Setting the number before the loop does not help, since the pin
+        thread sets it again afterwards; asking for it before does.
 
     How it is decided:
         By two facts and an experiment. A fresh process of this script has fewer threads after its first step with a
@@ -54,8 +55,8 @@ def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
         points=left < whole,
         explanation=(
             f"The pin thread sets torch's number of intra-op threads to 1 for itself, and the training process, which "
-            f"had run no parallel operation before, took it over: it computes on {_threads(left)} of the CPU, where "
-            f"without a pin thread it has {_threads(whole)}.{_about(facts, tried)}"
+            f"had run no parallel operation of torch's own before, took it over: it computes on {_threads(left)} of "
+            f"the CPU, where without a pin thread it has {_threads(whole)}.{_about(facts, tried)}"
             if left < whole
             else f"With a pin thread and without one the training process has {_threads(whole)}."
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -31,7 +32,8 @@ def fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
         trials.append(best.trial)
     if trials:
         return [measured_fix(trial, facts) for trial in trials]
-    return [_predicted_fix(ruling, facts)] if ruling.remedy or ruling.advice else []
+    remedy = _untried(ruling.remedy, facts)
+    return [_predicted_fix(ruling, remedy, facts)] if remedy or ruling.advice else []
 
 
 def _tweak_fix(ruling: Ruling, best: Experiment, facts: Facts) -> Fix:
@@ -75,13 +77,20 @@ def _firmness(trial: Trial, gain: Gain, facts: Facts) -> Literal["verified", "me
     return "measured" if gain.rounds >= ROUNDS_TO_CLAIM else "provisional"
 
 
-def _predicted_fix(ruling: Ruling, facts: Facts) -> Fix:
+def _predicted_fix(ruling: Ruling, remedy: Mapping[str, bool | int | None], facts: Facts) -> Fix:
     effect = Effect(kind="predicted", ratio=ruling.most, ci95=None) if ruling.most else None
-    made = _fix(dict(ruling.remedy), effect, facts, None)
+    made = _fix(dict(remedy), effect, facts, None)
     if not ruling.advice:
         return made
-    summary = f"{made.summary} {ruling.advice}" if ruling.remedy and not ruling.weightless else ruling.advice
+    choice = f"{made.summary} Or {ruling.advice[:1].lower()}{ruling.advice[1:]}"
+    summary = choice if remedy and not ruling.weightless else ruling.advice
     return msgspec.structs.replace(made, summary=summary, location=ruling.location)
+
+
+def _untried(remedy: Mapping[str, bool | int | None], facts: Facts) -> Mapping[str, bool | int | None]:
+    """A remedy, unless just that was tried: had it helped, it would be the fix already."""
+    tried = [changes(facts.configuration, trial.configuration) for trial in facts.measured()]
+    return {} if remedy in tried else remedy
 
 
 def _fix(changed: dict[str, bool | int | None], effect: Effect | None, facts: Facts, trial: Trial | None) -> Fix:

@@ -8,6 +8,9 @@ from pindiag import figures
 from pindiag.rules import ceilings
 from pindiag.rules.inputs import Experiment, Facts
 
+AT_WORK = 0.5
+"""Workers that make batches for less than this share of the time are not what a drained loader waits for most."""
+
 
 @dataclass(frozen=True)
 class Supply:
@@ -57,12 +60,27 @@ def more_workers_remedy(facts: Facts) -> dict[str, bool | int | None]:
 def makers_are_the_limit(facts: Facts) -> bool:
     """Whether what a perfect loader takes away is the making of batches, and hardly anything else.
 
-    With workers, these alone (no pin thread) have to be as slow as training: otherwise it is what comes between that
-    costs. And where the same was faster with fewer workers or none, those who make batches are not too few.
+    With workers, these alone (no pin thread) have to be as slow as training, and at work while they are: otherwise it
+    is what comes between that costs. And where the same was faster with fewer workers or none, those who make batches
+    are not too few.
     """
     if any(each.faster for each in [*fewer_workers(facts), *facts.steps(num_workers=0)]):
         return False
-    return facts.configuration.num_workers == 0 or ceilings.as_slow_as_training(ceilings.workers_alone(facts))
+    return facts.configuration.num_workers == 0 or _at_their_limit(facts, at_work=True)
+
+
+def hand_off_is_the_limit(facts: Facts) -> bool:
+    """Whether the workers alone (no pin thread) are as slow as training, although they make batches for little of it.
+
+    Then it is neither the making of batches nor what training does beside it.
+    """
+    return facts.configuration.num_workers > 0 and _at_their_limit(facts, at_work=False)
+
+
+def _at_their_limit(facts: Facts, *, at_work: bool) -> bool:
+    alone = ceilings.workers_alone(facts)
+    busy = facts.get("worker_busy_share", alone.trial) if alone else None
+    return ceilings.as_slow_as_training(alone) and busy is not None and (busy >= AT_WORK) == at_work
 
 
 def outpaced(facts: Facts) -> bool:
