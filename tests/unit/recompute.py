@@ -36,7 +36,7 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
 def read_lines(run: Path) -> list[Line]:
     """All lines of a run directory's journals."""
     files = sorted((run / "journal").glob("*.jsonl"))
-    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    return [json.loads(line) for path in files for line in path.read_bytes().split(b"\n") if line]
 
 
 class Recomputed:
