@@ -135,6 +135,7 @@ class Facts:
         self.inputs = inputs
         self._facts = {(fact.name, fact.trial): fact for fact in inputs.facts}
         self._trials = {trial.id: trial for trial in inputs.trials}
+        self._verified = _verified(inputs)
 
     def fact(self, name: str, trial: Trial | None = None) -> Fact:
         """The fact itself, of a trial or of the run."""
@@ -222,10 +223,9 @@ class Facts:
         return f"No other configuration could be measured: {(untried[0].reason or 'no reason is known').rstrip('.')}."
 
     def gain(self, trial: Trial) -> Gain | None:
-        """Throughput over the baseline's; from the verification where it verified this very trial."""
+        """Throughput over the baseline's; from the verification where fresh pairs tried this very trial."""
         verification = self.inputs.verification
-        recommended = self.inputs.recommendation
-        if verification and verification.ci95 and recommended and recommended.trial == trial.id:
+        if verification and verification.ci95 and self._verified == trial.id:
             return self._gain(verification.ratio, verification.ci95, 0.0, True, verification.pairs)
         ratio = trial.versus_baseline
         if ratio is None:
@@ -326,6 +326,13 @@ class Facts:
             return over
         lost = self.tweaked("intraop_threads")
         return lost.trial if lost and lost.faster and lost.over.id == over.id else over
+
+
+def _verified(inputs: Inputs) -> str | None:
+    """What the fresh pairs tried: the recommended trial, or one that they did not bear out."""
+    tried = {block.trial for block in inputs.blocks if block.purpose == "verify"} - {inputs.baseline}
+    recommended = inputs.recommendation.trial if inputs.recommendation else None
+    return next(iter(sorted(tried)), recommended)
 
 
 def _pin_thread(configuration: Configuration) -> bool:

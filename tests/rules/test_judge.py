@@ -1,5 +1,7 @@
 """What rules say together: consequences, the primary cause, and nothing without its experiment."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -95,6 +97,14 @@ def test_making_pinned_buffers_owns_the_busy_pin_thread():
 def test_a_verification_that_does_not_bear_the_leader_out_confirms_nothing():
     findings = rules.judge(inputs(**{**ARTICLE, "verified": (1.02, 0.95, 1.09)}))
     assert by_cause(findings)["worker_ipc_bound"].status != "confirmed"
+
+
+def test_what_fresh_pairs_did_not_bear_out_confirms_nothing_although_another_is_recommended():
+    made = inputs(**{**ARTICLE, "verified": (1.02, 0.95, 1.09)})
+    kept = msgspec.structs.replace(made.recommendation, trial=made.baseline)
+    pair = msgspec.structs.replace(made.blocks[0], trial="nw0-pin1-nb1", purpose="verify")
+    found = by_cause(rules.judge(replace(made, recommendation=kept, blocks=[*made.blocks, pair])))
+    assert found["worker_ipc_bound"].status != "confirmed"
 
 
 @pytest.mark.parametrize(
