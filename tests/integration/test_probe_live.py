@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from itertools import groupby, islice
 
 import msgspec
 import pytest
 
 from pindiag.model import (
     Block,
+    DatasetChanged,
     LoaderChosen,
     LoaderIterated,
     TargetEnded,
+    TargetFailed,
+    TreatmentApplied,
+    Window,
 )
 
 from .probe_harness import TARGETS, key, launch, then, under
@@ -20,6 +26,7 @@ from .probe_harness import TARGETS, key, launch, then, under
 pytestmark = pytest.mark.integration
 
 INDICES = TARGETS / "indices.py"
+LIVE = TARGETS / "live.py"
 PINNED = TARGETS / "pinned.py"
 PLAIN = TARGETS / "plain.py"
 STYLES = TARGETS / "styles.py"
@@ -151,3 +158,174 @@ def test_all_loops_are_served_under_all_kinds_of_treatments(tmp_path, style):
     samples = result.one(LoaderChosen).batch_samples
     assert all(block.samples == samples * block.steps for block in result.all(Block))
     assert result.one(TargetEnded).how == "stopped"
+
+
+# --------------------------------------------------------------------------------------- what treatments leave behind
+
+
+def test_nothing_of_a_treatment_is_left_when_the_next_begins(tmp_path):
+    blocks = [
+        under(2, "nw3-pin1", num_workers=3),
+        under(3, "nw0", num_workers=0),
+        under(4, "nw2-pin0", num_workers=2, pin_memory=False),
+        under(5, "compute_only", "ablation"),
+        under(6, "nw0", num_workers=0),
+    ]
+    result = live(tmp_path, LIVE, "left_over", blocks=blocks)
+    assert_all_counted(result, blocks)
+    seen = [tuple(json.loads(line)) for line in result.output.splitlines()]
+    found = [(workers, pins) for (workers, pins, _), _ in groupby(seen, key=lambda step: step[:2] + (0,))]
+    assert found == [(1, 1), (3, 1), (0, 0), (2, 0), (1, 1), (0, 0)]
+    without_workers = [descriptors for workers, _, descriptors in seen if workers == 0]
+    assert max(without_workers) - min(without_workers) <= 4
+
+
+def test_random_numbers_are_those_of_a_run_without_us(tmp_path):
+    got = live(tmp_path, LIVE, "random_numbers", blocks=MIXED).output.splitlines()
+    command = [sys.executable, LIVE, "random_numbers"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        expected = [line.rstrip() for line in islice(child.stdout, len(got))]
+        child.kill()
+    assert len(got) > 100
+    assert got == expected
+
+
+def test_a_dataset_that_changes_while_it_serves_in_the_main_process_is_told(tmp_path):
+    blocks = [under(2, "nw2", num_workers=2), under(3, "nw0", num_workers=0)]
+    result = live(tmp_path, LIVE, "caching", blocks=blocks)
+    assert_all_counted(result, blocks)
+    changed = result.all(DatasetChanged)
+    assert [(record.block, record.trial) for record in changed] == [(1, "as-written"), (3, "nw0")]
+    assert all(record.what.startswith("read: ") for record in changed)
+    told = [record["type"] for record in result.piped]
+    assert told[told.index("dataset_changed") + 1] == "block"
+
+
+def test_a_dataset_that_stays_as_it_is_is_not_told_of(tmp_path):
+    result = live(tmp_path, LIVE, "random_numbers", blocks=[under(2, "nw0", num_workers=0)])
+    assert result.all(DatasetChanged) == []
+
+
+@pytest.mark.parametrize("pinned_first", [False, True])
+def test_the_main_threads_number_is_that_of_a_fresh_process(tmp_path, pinned_first):
+    environment = {"OMP_NUM_THREADS": "2"}
+    loader = key(PINNED, "in DataLoader(")
+    kinds = {"pin1": {}, "pin0": {"pin_memory": False}}
+    fresh = {}
+    for trial, changes in kinds.items():
+        made = under(1, trial, **changes).treatment
+        scout = launch(tmp_path, PINNED, "1", environment=environment, loader=loader, treatment=made, blocks=[])
+        fresh[trial] = scout.one(LoaderChosen).intraop_threads
+    assert fresh == {"pin1": 1, "pin0": 2}
+    trials = ["pin1", "pin0", "pin1"] if pinned_first else ["pin0", "pin1", "pin0"]
+    blocks = [
+        msgspec.structs.replace(under(number, trial, **kinds[trial]), intraop_threads=fresh[trial])
+        for number, trial in enumerate(trials, 2)
+    ]
+    mended = under(5, "pin1+intraop_threads", "tweak", intraop_threads=2)
+    blocks.append(msgspec.structs.replace(mended, intraop_threads=1))
+    result = live(tmp_path, PINNED, "1", environment=environment, blocks=blocks)
+    assert_all_counted(result, blocks)
+    assert [block.intraop_threads for block in result.all(Block)] == [1, *(fresh[trial] for trial in trials), 2]
+    applied = {record.trial: record.applied for record in result.all(TreatmentApplied)}
+    assert applied["pin1+intraop_threads"] == {"intraop_threads": 2}
+
+
+def test_workers_that_sleep_are_killed_and_nothing_is_raised(tmp_path):
+    blocks = [
+        msgspec.structs.replace(under(2, "nw1", num_workers=1), settle_steps=1, steps=4),
+        under(3, "nw0", num_workers=0),
+    ]
+    result = live(tmp_path, LIVE, "sleepy", blocks=blocks)
+    assert_all_counted(result, blocks)
+    first, second = [record.t_ns for record in result.all(LoaderIterated)][-2:]
+    assert (second - first) / 1e9 < 20
+
+
+# ----------------------------------------------------------------------------------------------------- ablations
+
+
+def test_ablations_take_their_stages_away(tmp_path):
+    result = live(tmp_path, PLAIN, "num_workers=1", blocks=ABLATIONS)
+    assert_all_counted(result, ABLATIONS)
+    by_trial = {block.trial: block for block in result.all(Block)}
+    replayed = by_trial["compute_only"]
+    assert replayed.wait_ms == 0
+    assert replayed.optimizer_ms > 0
+    drained = by_trial["loader_only-nw2-pin0"]
+    assert drained.optimizer_ms == 0
+    assert drained.wait_ms == pytest.approx(drained.seconds * 1e3, rel=0.1)
+    workers = [len(record.worker_pids) for record in result.all(LoaderIterated)]
+    assert workers == [1, 1, 1, 2, 1, 1], "replays collect from the script's own configuration"
+
+
+def test_a_drain_in_natural_epochs_goes_on_with_the_next_one(tmp_path):
+    drain = under(2, "loader_only-nw0-pin0", "ablation", num_workers=0, pin_memory=False)
+    blocks = [msgspec.structs.replace(drain, steps=70), under(3, "as-written")]
+    result = live(tmp_path, STYLES, "with_validation", natural_epochs=True, blocks=blocks)
+    assert_all_counted(result, blocks)
+
+
+def test_replays_in_natural_epochs_end_where_the_script_expects_it(tmp_path):
+    blocks = [msgspec.structs.replace(under(2, "compute_only", "ablation"), steps=70), under(3, "as-written")]
+    result = live(tmp_path, STYLES, "with_validation", natural_epochs=True, blocks=blocks)
+    assert_all_counted(result, blocks)
+    assert result.all(Block)[1].gap_s > 0
+
+
+def test_what_cannot_be_replayed_is_refused_and_the_launch_goes_on(tmp_path):
+    blocks = [under(2, "host_batch-pin1-nb1", "ablation", pin_memory=True, non_blocking=True), under(3, "as-written")]
+    result = live(tmp_path, PLAIN, blocks=blocks)
+    assert [block.status for block in result.all(Block)] == ["counted", "failed", "counted"]
+    (refused,) = (record for record in result.all(TreatmentApplied) if "replay" in record.refused)
+    assert "accelerator" in result.all(Block)[1].reason
+    assert refused.refused["replay"] == result.all(Block)[1].reason
+
+
+# ---------------------------------------------------------------------------------------------------------- windows
+
+
+def test_windows_follow_the_last_block_one_a_treatment(tmp_path):
+    windows = [under(3, "nw2", num_workers=2), under(4, "as-written"), under(5, "nw0", num_workers=0)]
+    result = live(tmp_path, PLAIN, "num_workers=1", blocks=MIXED[:1], last=then(*windows, what="windows"))
+    assert_all_counted(result, MIXED[:1])
+    found = result.all(Window)
+    assert [(window.trial, window.steps, window.reason) for window in found] == [
+        (order.trial, 3, None) for order in windows
+    ]
+    assert [window.trace for window in found] == [f"traces/{order.trial}-1.json.gz" for order in windows]
+    assert all((result.run.path / window.trace).stat().st_size > 0 for window in found)
+    assert result.one(TargetEnded).how == "stopped"
+
+
+# ----------------------------------------------------------------------------------------------------------- deaths
+
+
+@pytest.mark.parametrize(
+    ("style", "exception", "line"),
+    [
+        ("dying", "RuntimeError", "for rows in loader"),
+        ("raising", "LookupError", "for rows in loader"),
+        ("unpicklable", None, "for rows in loader"),
+    ],
+)
+def test_a_treatment_that_kills_the_launch_has_failed_and_the_script_gets_its_exception(
+    tmp_path, style, exception, line
+):
+    result = live(tmp_path, LIVE, style, blocks=MIXED)
+    assert [(block.trial, block.status) for block in result.all(Block)] == [
+        ("as-written", "counted"),
+        ("nw2", "failed"),
+    ]
+    failed = result.one(TargetFailed)
+    assert exception in (None, failed.exception)
+    assert not failed.past_natural_end
+    assert result.returncode == 1
+    assert line in result.output
+    assert "pindiag" not in result.output
+
+
+def test_past_the_scripts_natural_end_is_said_in_live_launches_too(tmp_path):
+    result = live(tmp_path, STYLES, "one_cycle", blocks=[under(2, "compute_only", "ablation")])
+    assert result.one(TargetFailed).past_natural_end
+    assert [block.status for block in result.all(Block)][-1] == "failed"
