@@ -92,10 +92,11 @@ def ceilings(report: Report, finding: Finding | None) -> Ceilings | None:
     near = share is not None and share >= NEAR_THE_STEP
     alone = {"step"} if near else set(slow) if len(slow) == 1 else set()
     marked = {*spoken[:1], *(set(spoken) & set(slow))} or alone
+    complete = all(row.rate for row in rows)
     return Ceilings(
         rows=[dataclasses.replace(row, marked=row.stage in marked and _is_own(row, own)) for row in rows],
         slow=frozenset(slow),
-        title=_reaches_the_step(share, report) if near and share else _named(slow),
+        title=_reaches_the_step(share, report) if near and share else _named(slow, complete=complete),
     )
 
 
@@ -227,9 +228,9 @@ def _reaches_the_step(share: float, report: Report) -> str:
     return f"Neither loader nor copy is the limit: training reaches {figures.share(share)} of the {alone}"
 
 
-def _named(slow: Mapping[Stage, str]) -> str:
+def _named(slow: Mapping[Stage, str], *, complete: bool) -> str:
     if not slow:
-        return "No stage alone is as slow as training"
+        return f"No stage {'alone' if complete else 'that was measured alone'} is as slow as training"
     words = names.listing(list(slow.values()))
     if len(slow) == 1:
         return f"Only {words} is as slow as training"

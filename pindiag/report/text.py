@@ -24,6 +24,7 @@ _FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= sample
 _INTERVAL = re.compile(r"\d[\d\u202f]*\.\d\d–\d[\d\u202f]*\.\d\d")
 _PLACE = re.compile(r"[\w./~…-]+\.py:\d+")
 _BLOCKS = r"\b(?:blocks?|against) \d+(?:, \d+)*"
+_SHORT_CODE = 30
 _MOST_BLOCKS = 4
 """Blocks of one trial that are named; above it their number leads to them."""
 
@@ -82,8 +83,7 @@ class Linker:
         """A sentence with code in backticks set as code, gains in the accent, and figures linked to their records."""
         parts = _CODE.split(str(clean(text)))
         return Markup("").join(
-            Markup("<code>{}</code>").format(part[1:-1]) if index % 2 else self._figures(part)
-            for index, part in enumerate(parts)
+            _code(part[1:-1]) if index % 2 else self._figures(part) for index, part in enumerate(parts)
         )
 
     def source(self, text: str) -> Markup:
@@ -130,6 +130,12 @@ class Linker:
         if int(number) not in self._trial_of:
             return escape(number)
         return Markup('<a class="rec" href="#block-{0}">{0}</a>').format(number)
+
+
+def _code(text: str) -> Markup:
+    """Code in a sentence; a short word of it stays on its line, which a hyphen would else end."""
+    keep = Markup(' class="nowrap"') if " " not in text and len(text) <= _SHORT_CODE else ""
+    return Markup("<code{}>{}</code>").format(keep, text)
 
 
 def _of_perfect_copies(report: Report) -> list[tuple[str, str]]:

@@ -160,11 +160,16 @@ def _cause_mark(finding: Finding | None) -> Mark:
     if finding.cause == "no_difference":
         return Mark("full", "No difference", "shown by the intervals of all configurations")
     words = {
-        "confirmed": Mark("full", "Cause confirmed", "by an experiment" if finding.evidence else "by its fact"),
+        "confirmed": Mark("full", "Cause confirmed", "by an experiment" if _tested(finding) else "by its fact"),
         "suspected": Mark("half", "Cause suspected:", "no experiment shows it yet"),
         "not_settled": Mark("none", "Cause not settled", "the experiment's interval is too wide"),
     }
     return words.get(finding.status, Mark("none", "No cause shown"))
+
+
+def _tested(finding: Finding) -> bool:
+    """Whether its evidence compares throughputs; a finding of fact needs none."""
+    return any(item.unit == "×" for item in finding.evidence)
 
 
 def _gain_mark(report: Report) -> Mark:

@@ -58,14 +58,19 @@ FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pi
             "Only the copy from pageable",
             "copy",
         ),
-        (PINNED, {"loader_only__nw4__pin0": 4000.0, "host_batch__pin0__nb0": 1100.0}, "No stage alone", None),
+        (
+            PINNED,
+            {"loader_only__nw4__pin0": 4000.0, "host_batch__pin0__nb0": 1100.0},
+            "No stage that was measured",
+            None,
+        ),
         (
             PINNED,
             {"loader_only__nw4__pin0": 1100.0, "host_batch__pin1__nb1": 1100.0},
             "The copy from pinned memory and",
             None,
         ),
-        (PINNED, {"loader_only__nw16__pin0": 1100.0}, "No stage alone", None),
+        (PINNED, {"loader_only__nw16__pin0": 1100.0}, "No stage that was measured alone", None),
         (
             PINNED,
             {"compute_only": 1030.0, "loader_only__nw4__pin0": 1100.0},

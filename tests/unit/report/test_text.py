@@ -58,7 +58,7 @@ def test_figures_and_trials_become_links():
     shown = LINKS.sentence("From 3\u202f240 samples/s: 1.43 × faster with `num_workers=0` (nw8-pin0-nb0 <b>).")
     assert '<a class="rec" href="#rec-nw4-pin0-nb0"' in shown
     assert '<strong><a class="rec" href="#rec-nw0-pin1-nb1"' in shown
-    assert "<code>num_workers=0</code>" in shown
+    assert '<code class="nowrap">num_workers=0</code>' in shown
     assert 'href="#rec-nw8-pin0-nb0"' in shown
     assert "&lt;b&gt;" in shown
 
