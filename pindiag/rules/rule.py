@@ -59,9 +59,15 @@ class Ruling:
 
     @property
     def most(self) -> float | None:
-        """What removing the cause could give at most: its ceiling where that was measured."""
-        above = None if self.ceiling is None else max(self.ceiling.effect, 1.0)
-        return self.bound if above is None else above if self.bound is None else min(above, self.bound)
+        """What removing the cause could give at most.
+
+        A ceiling of training itself says it better than any share of the step; one of a replay over another replay
+        leaves out what training does beside it, so that the share may say less.
+        """
+        if self.ceiling is None:
+            return self.bound
+        above = max(self.ceiling.effect, 1.0)
+        return above if self.bound is None or self.ceiling.over.kind == "configuration" else min(above, self.bound)
 
 
 @dataclass(frozen=True, kw_only=True)

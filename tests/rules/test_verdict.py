@@ -200,7 +200,7 @@ CEILINGS = {
         ),
         "Preparing batches on the CPU is the limit: 1\u202f000 samples/s of a possible 5\u202f700.",
         "Make a sample cheaper: smaller images, a faster decoder, transforms on the GPU, results kept on disk. At most "
-        "3.03 × faster; not tried.",
+        "5.70 × faster; not tried.",
         "With a perfect loader this script would run 5.70 × faster.",
     ),
     "threads lost": (
