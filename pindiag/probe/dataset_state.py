@@ -26,6 +26,11 @@ PARTS = 2000
 """How many things are looked at in all: a few milliseconds."""
 
 _BYTES = 1 << 20
+_OPEN = ("argparse", "collections", "functools", "types")
+"""Modules of the standard library whose objects hold what they are given. Others keep notes of their own: a path
+remembers its text once it was opened."""
+_CLOSED = ("pandas",)
+"""Libraries whose objects do so too: a data frame remembers the columns that were read."""
 _LONGEST_SHOWN = 40
 _PLAIN = (bool, int, float, complex, type(None))
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
@@ -61,7 +66,7 @@ def read(dataset: Any) -> State:
         for path, part in level:
             if len(found) >= PARTS:
                 return found
-            found[path] = _mark(part)
+            found.setdefault(path, _mark(part))
             if id(part) not in seen:
                 seen.add(id(part))
                 following += islice(_children(path, part), PARTS - len(found))
@@ -166,10 +171,15 @@ def _children(path: str, part: Any) -> Iterator[_Child]:
     elif isinstance(part, FunctionType):
         yield from _kept_by(path, part)
         return
-    if isinstance(part, type):
+    if isinstance(part, type) or _keeps_notes(kind):
         return
     yield from _attributes(path, part)
     yield from _methods(path, kind)
+
+
+def _keeps_notes(kind: type) -> bool:
+    top = kind.__module__.partition(".")[0]
+    return top in _CLOSED or (top in sys.stdlib_module_names and top not in _OPEN)
 
 
 def _some(path: str, items: Iterable[tuple[Any, Any]]) -> Iterator[_Child]:
@@ -209,7 +219,9 @@ def _methods(path: str, kind: type) -> Iterator[_Child]:
         if not any(_is_own(value) for value in vars(base).values()):
             continue
         for name, value in list(vars(base).items()):
-            if not (name.startswith("__") and name.endswith("__")) or isinstance(value, FunctionType):
+            is_function = isinstance(value, FunctionType | _lru_cache_wrapper)
+            is_special = name.startswith("__") and name.endswith("__")
+            if is_function or not (is_special or hasattr(type(value), "__get__")):
                 yield f"{path}.{name}", value
 
 
@@ -218,12 +230,17 @@ def _is_own(value: Any) -> bool:
     return isinstance(function, FunctionType) and is_user_code(function.__code__)
 
 
+def _by_keyword(function: FunctionType) -> Iterable[tuple[str, Any]]:
+    return (function.__kwdefaults__ or {}).items()
+
+
 def _kept_by(path: str, function: FunctionType) -> Iterator[_Child]:
     code = function.__code__
     if not is_user_code(code):
         return
-    for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
-        yield f"{path} default", value
+    names = code.co_varnames[: code.co_argcount][::-1]
+    for name, value in (*zip(names, (function.__defaults__ or ())[::-1], strict=False), *_by_keyword(function)):
+        yield f"{path}({name})", value
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield f"{path} {name}", cell.cell_contents

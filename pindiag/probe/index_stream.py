@@ -31,7 +31,7 @@ class IndexStream:
         self._epochs = epochs
         self._indices = epochs.begin() if begun is None else begun
         self._ahead: deque[Any] = deque()
-        self._out: dict[int, Any] = {}
+        self._out: dict[int | None, Any] = {}
         self._number = 0
         self._drawn = 0
         self._over = False
@@ -74,9 +74,12 @@ class IndexStream:
         Args:
             waiting: where batches arrive out of order, the numbers of those that this iterator has yet to give.
         """
-        number = next((number for number in self._out if waiting is None or number not in waiting), None)
-        index = self._out.pop(number, None) if number is not None else None
-        return len(index) if isinstance(index, list | tuple) else None
+        if waiting is None:
+            number = next(iter(self._out), None)
+        else:
+            number = next((number for number in self._out if number not in waiting), None)
+        index = self._out.pop(number, None)
+        return len(index) if isinstance(index, (list, tuple)) else None
 
     def skip(self) -> bool:
         """Pass over one index batch; False where the epoch is over."""

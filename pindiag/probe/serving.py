@@ -191,6 +191,9 @@ class Serving:
         self.treatment = treatment
         self.apply()
         watch = self.running
+        if "batch_size" in treatment.loader:
+            del treatment.loader["batch_size"]
+            treatment.refused["batch_size"] = "the batches of a running epoch are made already"
         if watch is not None:
             watch.served = self._clone(watch.asked)
         self.say_applied()

@@ -43,7 +43,7 @@ def _shut_down(iterator: Any, workers: Sequence[Any]) -> None:
         limit.join()
         _kill(workers)
         for worker in workers:
-            worker.join()
+            worker.join(GRACE_S)
 
 
 def _kill(workers: Sequence[Any]) -> None:
