@@ -30,7 +30,7 @@ class Line:
 
 
 def chart(lines: Sequence[Line], title: str) -> Markup:
-    """A line each, labelled at its end (on phones: above it)."""
+    """A line each, labelled at its end."""
     return _svg.draw(
         "workers",
         title,
@@ -58,8 +58,12 @@ def _figure(lines: Sequence[Line], narrow: bool) -> Figure:
     ax.set_yticks(ticks, [figures.significant(tick) for tick in ticks])
     ax.grid(axis="y")
     ax.text(0, 1.05, "samples/s", transform=ax.transAxes, color=MUTED, size=11, ha="center")
+    lowest = min(lines, key=_last)
     for line, y in zip(lines, _apart([_last(line) for line in lines], top * 0.075), strict=True):
-        _label(ax, line, y, narrow)
+        if narrow:
+            _label(ax, line, _last(line), (0, -9 if line is lowest else 9))
+        else:
+            _label(ax, line, y, (12, 0))
     return figure
 
 
@@ -95,15 +99,16 @@ def _apart(heights: Sequence[float], least: float) -> list[float]:
     return [moved[index] for index in range(len(heights))]
 
 
-def _label(ax: Axes, line: Line, y: float, narrow: bool) -> None:
-    """Beside its end; on phones, where there is no room, above it and to the left."""
+def _label(ax: Axes, line: Line, y: float, offset: tuple[float, float]) -> None:
+    """Beside its end; on phones, where there is no room, above or below it."""
+    aside, up = offset
     ax.annotate(
         line.label,
         (max(line.points, default=0), y),
-        xytext=(0, 9) if narrow else (12, 0),
+        xytext=offset,
         textcoords="offset pixels",
-        ha="right" if narrow else "left",
-        va="bottom" if narrow else "center_baseline",
+        ha="left" if aside else "right",
+        va="bottom" if up > 0 else "top" if up < 0 else "center_baseline",
         color=MUTED if line.role == "grey" else _COLOURS[line.role],
         weight="normal" if line.role == "grey" else "bold",
     )
