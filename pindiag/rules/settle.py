@@ -118,6 +118,8 @@ def _untried(ruling: Ruling, facts: Facts) -> tuple[Status, Experiment | None, s
     ceiling = ruling.ceiling
     if ceiling and ruling.ceiling_shows:
         return "not_settled", ceiling, f"{_ran(ceiling, facts)}: {_unclear(ceiling)}"
+    if ceiling and ceiling.step.worth:
+        return "suspected", None, f"{_ran(ceiling, facts)}; {ruling.settled_by} would show whether this is why."
     return "suspected", None, f"No experiment has shown it yet; {ruling.settled_by} would settle it."
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pindiag import figures
 from pindiag.model import Trial
+from pindiag.rules import ceilings
 from pindiag.rules.inputs import Facts, Missing
 
 
@@ -44,7 +45,15 @@ def _pinning(changed: Mapping[str, bool | int | None], facts: Facts, trial: Tria
         return None
     locked = facts.get("pinned_reckoned_bytes", trial) if trial else None
     size = f" (about {figures.byte_size(locked)})" if locked else ""
-    return f"Pinned memory{size} cannot be swapped out or used by other processes.{_threads(changed, facts)}"
+    through = "" if trial else _pin_thread(changed, facts)
+    return f"Pinned memory{size} cannot be swapped out or used by other processes.{through}{_threads(changed, facts)}"
+
+
+def _pin_thread(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
+    """What a pin thread lets through where that is less than the workers deliver."""
+    cost = ceilings.pin_thread_cost(facts) if "num_workers" not in changed else None
+    through = cost.trial.samples_per_second if cost and cost.step.slower else None
+    return f" Its thread delivers at most {figures.rate(through.median)}." if through else ""
 
 
 def _threads(changed: Mapping[str, bool | int | None], facts: Facts) -> str:

@@ -237,6 +237,17 @@ def test_a_change_that_pins_says_what_its_thread_takes_away():
     assert without and all("intra-op" not in fix.trade_off for fix in without)
 
 
+def test_a_change_that_pins_says_what_its_thread_lets_through_until_it_is_tried():
+    drained = {
+        "loader_only-nw4-pin0": {"ratio": 2.2, "ci": [2.1, 2.3]},
+        "loader_only-nw4-pin1": {"ratio": 1.25, "ci": [1.2, 1.3]},
+    }
+    facts = {"accelerator_present": True, "transfer_share": 0.46, "transfer_ms": 8.5}
+    untried = rules.judge(inputs(baseline="nw4-pin0-nb1", facts_=facts, trials=drained))
+    (fix,) = by_cause(untried)["pageable_copy"].fixes
+    assert "Its thread delivers at most 1\u202f250 samples/s." in fix.trade_off
+
+
 def test_a_rule_that_breaks_costs_only_itself():
     def broken(facts, options):
         raise ZeroDivisionError("by zero")
