@@ -103,6 +103,8 @@ class Pipeline:
     """Of the main thread where no pin thread takes them away."""
     cpus: int = 8
     accelerator: str | None = "cuda"
+    syncs_per_step: float = 1.0
+    """Calls that wait for the device."""
 
     def step_s(self, made: Treatment) -> float:
         """A step in a steady state, without any disturbance."""
@@ -113,7 +115,7 @@ class Pipeline:
         if made.ablation == "host_batch":
             return self._main_s(made, pin=False)
         if made.ablation == "loader_only":
-            return self._loader_s(configuration, pin=pin) + self.hand_off_s
+            return max(self._loader_s(configuration, pin=pin), self.hand_off_s)
         if configuration.num_workers == 0:
             return self.fetch_s + (self.pin_s if pin else 0.0) + self._main_s(made, pin=False)
         main_s = self._main_s(made, pin=pin) + self.hand_off_s + (self.gil_share * self.pin_s if pin else 0.0)
@@ -368,7 +370,8 @@ class Simulation:
         self, order: BlockOrder, trial: str, made: Treatment, steps: int, started_ns: int, *, whole: bool
     ) -> None:
         seconds = (self._now_ns - started_ns) / SECOND
-        syncs = [SyncSite(location="train.py:30", kind="item", calls=steps, ms=0.0)]
+        calls = round(self.pipeline.syncs_per_step * steps)
+        syncs = [SyncSite(location="train.py:30", kind="item", calls=calls, ms=0.0)]
         self._write(
             Block(
                 **self._at(),

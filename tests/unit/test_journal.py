@@ -2,7 +2,15 @@ import msgspec
 import pytest
 
 from pindiag.journal import DISCOVER_TRIAL, Journal, usable
-from pindiag.model import Block, FirstStep, LaunchBegan, LaunchEnded, TargetFailed
+from pindiag.model import (
+    Block,
+    DatasetChanged,
+    FirstStep,
+    LaunchBegan,
+    LaunchEnded,
+    TargetFailed,
+    TreatmentApplied,
+)
 from pindiag.plan.schedule import next_order
 
 
@@ -55,3 +63,29 @@ def test_without_the_parents_journal_the_blocks_are_still_there(fake):
     journal = Journal(records)
     assert len(journal.rates("round")) == 3
     assert journal.baseline_id == "nw4-pin0"
+
+
+@pytest.mark.parametrize(("isolation", "counts"), [("live", [1, 2]), ("fresh", [1, 2, 3])])
+def test_a_live_launchs_blocks_end_with_the_one_that_changed_its_dataset(fake, isolation, counts):
+    launch = _of_three_blocks(
+        fake, isolation, DatasetChanged(launch=1, t_ns=2, trial="nw0-pin0", block=2, what="cache")
+    )
+    assert [block.block for block in launch.counted] == counts
+
+
+@pytest.mark.parametrize(("isolation", "counts"), [("live", [1, 3]), ("fresh", [1, 2, 3])])
+def test_live_blocks_of_a_treatment_that_could_not_be_applied_do_not_count(fake, isolation, counts):
+    refused = {"num_workers": "its class has an __iter__ of its own"}
+    applied = TreatmentApplied(launch=1, t_ns=2, trial="nw0-pin0", applied={}, refused=refused, how="nothing to change")
+    launch = _of_three_blocks(fake, isolation, applied)
+    assert [block.block for block in launch.counted] == counts
+
+
+def _of_three_blocks(fake, isolation, beside):
+    began = fake.records[0]
+    order = msgspec.structs.replace(began.order, isolation=isolation)
+    (block,) = Journal(fake.records).launches[0].all(Block)
+    names = {1: "nw4-pin0", 2: "nw0-pin0", 3: "nw2-pin0"}
+    blocks = [msgspec.structs.replace(block, block=number, trial=name) for number, name in names.items()]
+    (launch,) = Journal([msgspec.structs.replace(began, order=order), *blocks, beside]).launches
+    return launch

@@ -4,11 +4,14 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from simulator import Noise, Pipeline, Simulation, Troubles, loader, sweep_spec
+from simulator import BATCH, Noise, Pipeline, Simulation, Troubles, loader, sweep_spec
 
 from pindiag.journal import Journal
 from pindiag.model import Block, LaunchBegan, TreatmentRefused
 from pindiag.plan.grid import default_treatments
+from pindiag.plan.known import Known
+from pindiag.plan.prediction import Prediction
+from pindiag.plan.threads import Threads
 from pindiag.race import recommended
 
 SEEDS = range(240)
@@ -207,3 +210,19 @@ def test_the_race_goes_on_after_a_death(runs):
             died += 1
             assert any(made.id not in others for _, made, _ in run.blocks[fatal[0] + 1 :])
     assert died > 5
+
+
+def test_no_prediction_is_less_than_the_truth():
+    """Where noise is small: what is predicted at most, a configuration does not exceed."""
+    checked = 0
+    for seed in range(40):
+        run = scenario(seed, quiet=True)
+        run.noise = Noise(block=0.002)
+        known = Known(run.spec, Journal(run.run().records))
+        prediction = Prediction(known, Threads(known.journal))
+        for made in (*known.wanted, *known.journal.treatments.values()):
+            most = prediction.cannot_win(made) if made.kind == "configuration" else None
+            if most is not None:
+                checked += 1
+                assert BATCH / run.pipeline.step_s(made) < 1.15 * most
+    assert checked > 20
