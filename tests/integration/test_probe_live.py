@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from itertools import groupby, islice
 
 import msgspec
@@ -88,6 +89,7 @@ def assert_all_counted(result, blocks):
         ("eager", 2, False),
         ("single", 1, False),
         ("persistent", 2, False),
+        ("holed", 2, False),
     ],
 )
 def test_the_script_gets_the_batches_of_its_sampler(tmp_path, style, workers, told):
@@ -98,8 +100,18 @@ def test_the_script_gets_the_batches_of_its_sampler(tmp_path, style, workers, to
     assert result.output == ""
     got = path.read_text().splitlines()
     assert len(got) > 80, "two epochs and more"
-    assert got == as_without_us(tmp_path, style, workers, 1 + len(got) // 10)[: len(got)]
+    assert got == as_without_us(tmp_path, style, workers, 1 + len(got) // 7)[: len(got)]
     assert [record.trial for record in result.all(LoaderIterated)] == [None, *(block.trial for block in MIXED)]
+
+
+def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
+    path = tmp_path / "with.txt"
+    result = live(tmp_path, INDICES, "out_of_order", "2", "100000", str(path), blocks=MIXED)
+    assert_all_counted(result, MIXED)
+    rows = [int(row) for line in path.read_text().splitlines() for row in line.split()]
+    times = Counter(rows)
+    epochs = len(rows) / 40
+    assert all(abs(times[row] - epochs) < 2 for row in range(40)), times
 
 
 @pytest.mark.parametrize("style", ["plain", "distributed"])
@@ -158,6 +170,28 @@ def test_all_loops_are_served_under_all_kinds_of_treatments(tmp_path, style):
     samples = result.one(LoaderChosen).batch_samples
     assert all(block.samples == samples * block.steps for block in result.all(Block))
     assert result.one(TargetEnded).how == "stopped"
+
+
+def test_a_script_that_swallows_everything_is_ended(tmp_path):
+    result = live(tmp_path, STYLES, "swallows", blocks=MIXED[:2])
+    assert_all_counted(result, MIXED[:2])
+    assert result.one(TargetEnded).how == "stopped"
+
+
+def test_non_blocking_belongs_to_the_block(tmp_path):
+    blocks = [
+        under(2, "nb1", non_blocking=True),
+        under(3, "nb0", non_blocking=False),
+        under(4, "as-written"),
+    ]
+    result = live(tmp_path, TARGETS / "planted.py", "transfers", blocks=blocks)
+    shares = [sorted(site.non_blocking_calls / site.calls for site in block.transfers) for block in result.all(Block)]
+    assert shares == [[0, 1], [1, 1], [0, 0], [0, 1]]
+    assert {record.trial: record.applied for record in result.all(TreatmentApplied)} == {
+        "nb1": {"non_blocking": True},
+        "nb0": {"non_blocking": False},
+        "as-written": {},
+    }
 
 
 # --------------------------------------------------------------------------------------- what treatments leave behind

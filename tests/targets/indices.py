@@ -18,6 +18,13 @@ class Rows(Dataset):
         return index, torch.full((4,), float(index))
 
 
+class Holed(Rows):
+    def __getitem__(self, index):
+        if index % 13 == 5:
+            raise LookupError(index)
+        return super().__getitem__(index)
+
+
 class EagerSampler:
     """Draws its seed when it is asked for an iterator, not when the first index is drawn."""
 
@@ -44,18 +51,31 @@ def arguments(style):
     return {"batch_size": BATCH, "shuffle": True, "persistent_workers": style == "persistent"}
 
 
+def whole(loader):
+    """All batches that can be made; the others are passed over."""
+    batches = iter(loader)
+    while True:
+        try:
+            yield next(batches)
+        except StopIteration:
+            return
+        except LookupError:
+            continue
+
+
 def main():
     style, workers, epochs, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     torch.manual_seed(1)
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
-    loader = DataLoader(Rows(), num_workers=workers, **arguments(style))
+    loader = DataLoader(Holed() if style == "holed" else Rows(), num_workers=workers, **arguments(style))
     by_count = style.endswith("by_count")
+    served = whole if style == "holed" else iter
     with open(path, "w") as file:
         for epoch in range(epochs):
             if style.startswith("distributed"):
                 loader.sampler.set_epoch(epoch)
-            for index, rows in itertools.islice(loader, ROWS // BATCH) if by_count else loader:
+            for index, rows in itertools.islice(loader, ROWS // BATCH) if by_count else served(loader):
                 model(rows).sum().backward()
                 optimizer.step()
                 time.sleep(0.001)
