@@ -99,6 +99,11 @@ class Gain:
         """Shown to be slower by as much as a gain would have to be to be worth having."""
         return self.interval is not None and self.interval[1] < 1 and self.ratio <= 1 / WORTH
 
+    @property
+    def no_slower(self) -> bool:
+        """Shown not to be slower by as much."""
+        return self.interval is not None and self.interval[0] > 1 / WORTH
+
 
 @dataclass(frozen=True)
 class Experiment:

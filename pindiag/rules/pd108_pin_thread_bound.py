@@ -30,10 +30,10 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
         hardly more than training with that thread takes, though training on ready batches would be faster. Confirmed
         when what removes the thread (no workers, or no pinning) was faster than the same with it. Where the loop as
         written does not pin, this thread does not run and is not what holds it back: then this finding is about pinned
-        configurations, and says why pinning with workers does not help. Where no loader was drained: the loader pins
-        and has workers, the pin thread is at work at least `busy_share` of the time (0.7: queues are short, so a stage
-        is felt before it is busy all the time), and the loop waits at least `wait_share` of each step (0.05: below, a
-        faster loader brings nothing).
+        configurations, and says why pinning with workers does not help. Where drained loaders do not tell:
+        the loader pins and has workers, the pin thread is at work at least `busy_share` of the time (0.7: queues are
+        short, so a stage is felt before it is busy all the time), and the loop waits at least `wait_share` of each
+        step (0.05: below, a faster loader brings nothing).
 
     Example:
         Batches of 38 MB: the pin thread needs 11 ms for each, whatever the number of workers. 8 workers deliver
@@ -51,7 +51,7 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
     """
     require(facts.configuration.num_workers > 0, "Without workers there is no pin thread.")
     cost = ceilings.pin_thread_cost(facts)
-    if cost is None or cost.step.interval is None:
+    if cost is None or not (cost.step.slower or cost.step.no_slower):
         return _by_busy_share(facts, options)
     trained = _pinned_training(facts)
     require(bool(trained), "As written the loader does not pin, so no pin thread runs; none that pins was tried.")
