@@ -22,7 +22,7 @@ from pindiag.model import (
     Window,
 )
 
-from .probe_harness import TARGETS, key, launch, then, under
+from .probe_harness import TARGETS, key, launch, order, then, under
 
 pytestmark = pytest.mark.integration
 
@@ -52,9 +52,9 @@ WORKERS_MATTER = ("eager", "persistent")
 """Styles whose sampler's seeds depend on whether torch makes a new iterator with workers for each epoch."""
 
 
-def live(tmp_path, target, *args, blocks, last=None, **changes):
+def live(tmp_path, target, *args, blocks, first=None, last=None, **changes):
     answers = [*map(then, blocks), *([last] if last else [])]
-    return launch(tmp_path, target, *args, isolation="live", answers=answers, **changes)
+    return launch(tmp_path, target, *args, isolation="live", blocks=[first or order()], answers=answers, **changes)
 
 
 def as_without_us(tmp_path, style, workers, epochs):
@@ -102,6 +102,19 @@ def test_the_script_gets_the_batches_of_its_sampler(tmp_path, style, workers, to
     assert len(got) > 80, "two epochs and more"
     assert got == as_without_us(tmp_path, style, workers, 1 + len(got) // 7)[: len(got)]
     assert [record.trial for record in result.all(LoaderIterated)] == [None, *(block.trial for block in MIXED)]
+
+
+def test_a_later_live_launch_begins_as_written_and_then_runs_what_it_is_told(tmp_path):
+    path = tmp_path / "with.txt"
+    first, *others = MIXED
+    loader = key(INDICES, "loader = DataLoader(")
+    arguments = ("plain", "1", "100000", str(path))
+    result = live(tmp_path, INDICES, *arguments, blocks=others, first=first, loader=loader)
+    assert [block.trial for block in result.all(Block)] == [block.trial for block in MIXED]
+    assert result.one(LoaderChosen).configuration.num_workers == 1
+    assert [record.trial for record in result.all(LoaderIterated)] == [None, *(block.trial for block in MIXED)]
+    got = path.read_text().splitlines()
+    assert got == as_without_us(tmp_path, "plain", 1, 1 + len(got) // 10)[: len(got)]
 
 
 def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
@@ -192,6 +205,19 @@ def test_non_blocking_belongs_to_the_block(tmp_path):
         "nb0": {"non_blocking": False},
         "as-written": {},
     }
+
+
+def test_calls_that_wait_are_answered_at_once_in_their_block_only(tmp_path):
+    blocks = [under(2, "as-written+lazy_sync", "tweak", lazy_sync=True), under(3, "as-written")]
+    result = live(tmp_path, LIVE, "waiting", blocks=blocks)
+    assert_all_counted(result, blocks)
+    before, lazy, after = (block.syncs[0] for block in result.all(Block))
+    assert (before.lazy_calls, after.lazy_calls) == (0, 0)
+    assert lazy.lazy_calls == lazy.calls == result.all(Block)[1].steps
+    waited_for = [int(line) for line in result.output.splitlines()]
+    stale = next(group for group in ([*found] for _, found in groupby(waited_for)) if len(group) > 1)
+    assert len(stale) > lazy.calls
+    assert waited_for[-1] == len(waited_for) - 1
 
 
 # --------------------------------------------------------------------------------------- what treatments leave behind
@@ -325,9 +351,9 @@ def test_windows_follow_the_last_block_one_a_treatment(tmp_path):
     assert_all_counted(result, MIXED[:1])
     found = result.all(Window)
     assert [(window.trial, window.steps, window.reason) for window in found] == [
-        (order.trial, 3, None) for order in windows
+        (window.trial, 3, None) for window in windows
     ]
-    assert [window.trace for window in found] == [f"traces/{order.trial}-1.json.gz" for order in windows]
+    assert [window.trace for window in found] == [f"traces/{window.trial}-1.json.gz" for window in windows]
     assert all((result.run.path / window.trace).stat().st_size > 0 for window in found)
     assert result.one(TargetEnded).how == "stopped"
 

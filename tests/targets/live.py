@@ -1,5 +1,6 @@
 """Training loops that show what a change of treatment does to them; the first argument names one."""
 
+import itertools
 import json
 import multiprocessing
 import os
@@ -122,6 +123,18 @@ def random_numbers():
         )
 
     train(DataLoader(Rows(), batch_size=4), say)
+
+
+class Away(torch.Tensor):
+    """Passes for a tensor on a device."""
+
+    is_cpu = False
+
+
+def waiting():
+    """Prints at each step what it waited for."""
+    steps = itertools.count()
+    train(DataLoader(Rows(), batch_size=4), lambda: print(torch.tensor(next(steps)).as_subclass(Away).item()))
 
 
 if __name__ == "__main__":
