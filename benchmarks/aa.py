@@ -79,7 +79,7 @@ def claims(folder: Path) -> bool:
     Raises:
         SystemExit: the sweep failed.
     """
-    words = [sys.executable, "-m", "pindiag", "run", str(TARGET), "--sweep", "--budget", "2m", "-o", str(folder)]
+    words = [sys.executable, "-m", "pindiag", "run", str(TARGET), "--sweep", "--budget", "60s", "-o", str(folder)]
     done = subprocess.run(words, cwd=folder.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(words)} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
