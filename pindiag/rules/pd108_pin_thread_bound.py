@@ -64,9 +64,11 @@ def _by_ceiling(facts: Facts, cost: Experiment, trained: list[Trial]) -> Ruling:
     unpinned = (
         "" if facts.configuration.pin_memory else " As written the loop is unpinned, so no pin thread runs there."
     )
+    tried = facts.planned(_without_the_thread(facts))
+    useless = bool(unpinned and tried) and all(each.gain.excluded for each in tried)
     paced = f" Drained, it delivers {_times(follows[0])} what training with it takes." if follows else ""
     return Ruling(
-        points=cost.step.slower and bool(follows),
+        points=cost.step.slower and bool(follows) and not useless,
         explanation=(
             f"With the pin thread the loader alone delivers {_times(cost)} of what it does without.{paced}{unpinned}"
         ),
@@ -74,7 +76,8 @@ def _by_ceiling(facts: Facts, cost: Experiment, trained: list[Trial]) -> Ruling:
             *(as_evidence(each, facts) for each in [cost, *follows]),
             *facts.evidence("pin_busy_share", "pin_receive_ms", "pin_pin_ms", "pin_idle_ms", "wait_share"),
         ],
-        experiments=facts.planned(_without_the_thread(facts)),
+        experiments=tried,
+        against_it="Nothing that pins is faster than it." if useless else "This speaks against it.",
         settled_by="a run with pinning and without workers",
         ceiling=ceilings.perfect_loader(facts, follows[0].over) if follows else None,
         at_limit=True,

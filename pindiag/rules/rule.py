@@ -50,6 +50,8 @@ class Ruling:
     """Whether other facts say that of this stage it is this cause that costs the time."""
     at_limit: bool = False
     """Its stage alone is as slow as training."""
+    against_it: str = "This speaks against it."
+    """What is said where it does not point to this cause."""
     weightless: bool = False
     """Nothing but the experiment says what the cause costs: until that ran it is never the primary one."""
     advice: str = ""

@@ -87,6 +87,8 @@ def _room(best: Experiment | None, bound: float | None) -> float | None:
     if best is None:
         return bound
     left = best.effect if best.step.interval is None or best.effect <= 1 else best.step.interval[1]
+    if best.trial.kind != "ablation" and best.gain.interval is not None:
+        left = min(left, best.gain.interval[1])
     return left if bound is None else min(left, bound)
 
 
@@ -94,7 +96,7 @@ def _status(ruling: Ruling, facts: Facts) -> tuple[Status, Experiment | None, st
     """The status, the experiment that decides it, and how it does, in words."""
     best, ceiling, most = _best(ruling.experiments), ruling.ceiling, ruling.most
     if not ruling.points:
-        return "ruled_out", None, "This speaks against it."
+        return "ruled_out", None, ruling.against_it
     if best and best.faster and not ruling.suspected_at_most:
         return "confirmed", best, f"{_ran(best, facts)}."
     if ceiling and ceiling.excluded:
@@ -126,6 +128,8 @@ def _untried(ruling: Ruling, facts: Facts) -> tuple[Status, Experiment | None, s
 def _unclear(tried: Experiment) -> str:
     if tried.step.interval is None:
         return "too few rounds for an interval."
+    if tried.step.significant and tried.gain.interval and tried.gain.interval[0] <= 1:
+        return "but that is not shown to be faster than the script as written."
     return "too wide an interval, or too close to the noise, to tell."
 
 
