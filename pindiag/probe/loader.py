@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset
+from torch.utils.data import BatchSampler, DataLoader, IterableDataset, dataloader
 
 _CONTEXT = "_DataLoader__multiprocessing_context"
 
@@ -147,17 +147,45 @@ def changed_arguments(
     return bound.args[1:], bound.kwargs, refused
 
 
+PROVOKED = {"num_workers": "This DataLoader will create", "pin_memory": "'pin_memory' argument is set"}
+"""How the warnings begin that changes of these arguments alone provoke."""
+
+
+class _Warnings:
+    """Stands where torch's loader finds the module `warnings`.
+
+    Filters of that module would be heard of elsewhere: changing them makes Python repeat what it had shown once.
+    """
+
+    def __init__(self, silenced: tuple[str, ...]) -> None:
+        self._silenced = silenced
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(warnings, name)
+
+    def warn(self, message: Any, *args: Any, stacklevel: int = 1, **kwargs: Any) -> None:
+        """Say it, unless it is to be silent."""
+        if not str(message).startswith(self._silenced):
+            warn: Any = warnings.warn
+            warn(message, *args, stacklevel=stacklevel + 1, **kwargs)
+
+
 @contextlib.contextmanager
-def quiet(changes: dict[str, Any]) -> Iterator[None]:
-    """Silence the warnings that only a change provokes."""
-    with contextlib.ExitStack() as stack:
-        if changes:
-            stack.enter_context(warnings.catch_warnings())
-        if "num_workers" in changes:
-            warnings.filterwarnings("ignore", message="This DataLoader will create")
-        if "pin_memory" in changes:
-            warnings.filterwarnings("ignore", message="'pin_memory' argument is set")
+def quiet(changes: Iterable[str]) -> Iterator[None]:
+    """Silence the warnings of torch's loader that only a change of these arguments provokes."""
+    with silenced(tuple(PROVOKED[name] for name in changes if name in PROVOKED)):
         yield
+
+
+@contextlib.contextmanager
+def silenced(beginnings: tuple[str, ...] = ("",)) -> Iterator[None]:
+    """Silence warnings of torch's loader that begin so; all of them for iterators that the script did not ask for."""
+    module: Any = dataloader
+    module.warnings = _Warnings(beginnings)
+    try:
+        yield
+    finally:
+        module.warnings = warnings
 
 
 def has_own_iteration(kind: type) -> bool:

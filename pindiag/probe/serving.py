@@ -124,7 +124,8 @@ class Serving:
             stream = IndexStream(epochs, endless=not self._natural)
         watch = Watch(made, asked, epochs, stream)
         watch.served = twin
-        self._iterate(watch)
+        with loader.quiet(self.treatment.loader):
+            self._iterate(watch)
         self._train(watch)
         self.running = watch
         return self._held
@@ -151,8 +152,7 @@ class Serving:
         twin = watch.served
         loader.feed(twin, watch.stream, watch.epochs.seeds)
         began = _now()
-        with loader.quiet(self.treatment.loader):
-            iterator = torch_iterate(twin)
+        iterator = torch_iterate(twin)
         self._follow(watch, iterator, twin, began)
         self._held = iterator
 
@@ -170,7 +170,7 @@ class Serving:
             return False
         watch.epochs.begin()
         watch.restarts += 1
-        self._iterate(watch)
+        self.start(watch)
         return True
 
     def release(self) -> None:
@@ -203,8 +203,9 @@ class Serving:
         self._transfers.force = self.treatment.non_blocking
 
     def start(self, watch: Watch) -> None:
-        """Make the iterator over what `change` has prepared."""
-        self._iterate(watch)
+        """Make an iterator that the script did not ask for."""
+        with loader.silenced():
+            self._iterate(watch)
 
     def refuse(self, change: str, reason: str) -> None:
         """A treatment turns out to be impossible."""

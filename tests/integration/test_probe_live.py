@@ -185,6 +185,15 @@ def test_all_loops_are_served_under_all_kinds_of_treatments(tmp_path, style):
     assert result.one(TargetEnded).how == "stopped"
 
 
+def test_warnings_are_shown_as_often_as_without_us(tmp_path):
+    script = tmp_path / "warns.py"
+    script.write_text(PLAIN.read_text().replace("optimizer.step()", "optimizer.step(); warnings.warn('my own')"))
+    script.write_text(script.read_text().replace("import sys", "import sys, warnings"))
+    result = live(tmp_path, script, "num_workers=1, pin_memory=True", blocks=MIXED)
+    assert_all_counted(result, MIXED)
+    assert [result.output.count(text) for text in ("'pin_memory' argument", "UserWarning: my own")] == [1, 1]
+
+
 def test_a_script_that_swallows_everything_is_ended(tmp_path):
     result = live(tmp_path, STYLES, "swallows", blocks=MIXED[:2])
     assert_all_counted(result, MIXED[:2])

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import pytest
 import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 from pindiag.probe import loader
-from pindiag.probe.loader import changed_arguments, clone, feed
+from pindiag.probe.loader import changed_arguments, clone, feed, quiet, silenced
 
 DATA = torch.arange(10)
 SIGNATURE = inspect.signature(DataLoader.__init__)
@@ -110,3 +111,34 @@ def test_the_configuration_is_what_the_loader_says():
         "num_workers": 2, "pin_memory": True, "non_blocking": "mixed", "prefetch_factor": 2,
         "persistent_workers": False, "batch_size": 5,
     }  # fmt: skip
+
+
+def warnings_of(make):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("default")
+        make()
+    return [str(each.message)[:12] for each in heard]
+
+
+def test_only_what_a_change_provokes_is_silent(monkeypatch):
+    monkeypatch.setattr(torch.utils.data.dataloader.os, "sched_getaffinity", lambda _: {0}, raising=False)
+
+    def make(changes):
+        with quiet(changes):
+            iter(DataLoader(DATA, pin_memory=True, pin_memory_device="cuda"))
+            DataLoader(DATA, num_workers=30)
+
+    assert warnings_of(lambda: make(())) == ["pin_memory_d", "'pin_memory'", "This DataLoa"]
+    assert warnings_of(lambda: make({"num_workers": 1})) == ["pin_memory_d", "'pin_memory'"]
+    assert warnings_of(lambda: make({"pin_memory": True})) == ["pin_memory_d", "This DataLoa"]
+    with silenced():
+        assert warnings_of(lambda: iter(DataLoader(DATA, pin_memory=True))) == []
+
+
+def test_silence_does_not_make_python_repeat_what_it_has_shown():
+    def say():
+        warnings.warn("once", stacklevel=1)
+        with silenced():
+            pass
+
+    assert warnings_of(lambda: [say() for _ in range(3)]) == ["once"]
