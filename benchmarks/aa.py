@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import command
-from simulator import Noise, Pipeline, Simulation, loader, sweep_spec
+from simulated_script import Noise, Pipeline
+from simulator import Simulation, loader, sweep_spec
 
 from pindiag import race
 from pindiag.journal import Journal

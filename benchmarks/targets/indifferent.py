@@ -14,7 +14,7 @@ def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
     rows = TensorDataset(torch.randn(4096, 8), torch.randint(0, 4, (4096,)))
-    loader = DataLoader(rows, batch_size=64, shuffle=True, num_workers=1)
+    loader = DataLoader(rows, batch_size=64, shuffle=True)
     hidden = [layer for _ in range(LAYERS) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
     model = torch.nn.Sequential(torch.nn.Linear(8, WIDTH), *hidden, torch.nn.Linear(WIDTH, 4))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

@@ -69,10 +69,10 @@ class LiveRace:
         if self._over:
             return 0
         number = max(self._opened, default=0)
-        turns = len(self._turns_left(number)) if number else len(self.compared) - len(self._lineup.configurations)
+        members = self._members(number) if number else self.compared
+        turns = len(self._turns_left(number)) if number else 0
         rounds = 0 if self._ceiling_rounds else self._known.spec.rounds - len(self._race_rounds)
-        members = len(self._members(number)) if number else len(self.compared)
-        return turns + rounds * (2 + members) + 2 * max(FEWEST_FOR_INTERVAL - len(self._ceiling_rounds), 0)
+        return turns + rounds * (2 + len(members)) + 2 * max(FEWEST_FOR_INTERVAL - len(self._ceiling_rounds), 0)
 
     # ---------------------------------------------------------------------------------------------- what has been
 

@@ -76,9 +76,8 @@ class _Schedule:
         return self._scout() or self._live_launch() or self._fresh_launch() or self._verification.next()
 
     def next_blocks(self) -> NextBlocks:
-        running = self._journal.launches[-1]
-        done = any(order.windows for order in running.orders) or running.all(DatasetChanged)
-        if done or self._known.stopped or self._journal.baseline is None or self._scouted is not None:
+        changed = bool(self._journal.launches[-1].all(DatasetChanged))
+        if changed or self._known.stopped or self._journal.baseline is None or self._scouted is not None:
             return NextBlocks()
         return self._live.next() or NextBlocks()
 
@@ -89,7 +88,7 @@ class _Schedule:
         if self._journal.baseline is None or self._known.stopped:
             return Remaining(done, done + 1 - bool(self._known.stopped), None)
         to_launch = self._verification.launches_left
-        if self._known.everything_fresh and not self._verification.begun:
+        if self._runs_fresh and not self._verification.begun:
             to_launch += self._fresh.launches_left
         blocks_s, left_s = self._live.blocks_left * self._budget.any_block_s, max(self._budget.left_s(), 0.0)
         fitting = min(to_launch, int(max(left_s - blocks_s, 0.0) / self._budget.launch_s))
@@ -143,9 +142,11 @@ class _Schedule:
 
     def _fresh_launch(self) -> LaunchOrder | None:
         """What cannot be swapped live, or everything; without a sweep the baseline alone, where live gave nothing."""
-        if self._verification.begun or not (self._known.everything_fresh or self._beside or self._fresh.begun):
-            return None
-        return self._fresh.next()
+        return self._fresh.next() if self._runs_fresh and not self._verification.begun else None
+
+    @property
+    def _runs_fresh(self) -> bool:
+        return self._known.everything_fresh or bool(self._beside) or self._fresh.begun
 
     @cached_property
     def _fresh(self) -> FreshRace:

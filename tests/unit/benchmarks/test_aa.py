@@ -7,7 +7,8 @@ import random
 
 import aa
 import pytest
-from simulator import Noise, Pipeline, Simulation, loader, sweep_spec
+from simulated_script import Noise, Pipeline
+from simulator import Simulation, loader, sweep_spec
 
 from pindiag import race
 from pindiag.journal import Journal

@@ -4,7 +4,8 @@ import dataclasses
 
 import msgspec
 import pytest
-from simulator import Noise, Pipeline, Simulation, Troubles, loader, sweep_spec
+from simulated_script import Noise, Pipeline, Troubles
+from simulator import Simulation, loader, sweep_spec
 
 from pindiag.journal import Journal
 from pindiag.model import BlocksOrdered, FirstStep, LaunchBegan, LaunchEnded, TreatmentRefused

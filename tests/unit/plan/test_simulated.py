@@ -4,7 +4,8 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from simulator import BATCH, Noise, Pipeline, Simulation, Troubles, loader, sweep_spec
+from simulated_script import BATCH, Noise, Pipeline, Troubles
+from simulator import Simulation, loader, sweep_spec
 
 from pindiag.journal import Journal
 from pindiag.model import Block, LaunchBegan, TreatmentRefused
