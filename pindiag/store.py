@@ -37,6 +37,7 @@ class RunDirectory:
         self.rings = path / "rings"
         self.traces = path / "traces"
         self.kept = path / "kept"
+        self.stacks = path / "stacks"
         self.target_log = path / "target.log"
         self.sources = path / "sources.json"
         self.report_html = path / "report.html"

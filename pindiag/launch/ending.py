@@ -26,6 +26,8 @@ class Death(Base, frozen=True, kw_only=True):
     """What interrupted the run."""
     overdue: str | None = None
     """Why pindiag killed it."""
+    stacks: str | None = None
+    """File in the run directory that says what its processes were at."""
     done: bool = False
     """It had measured what it was asked for; at most profiler windows were left."""
     trial: str | None = None
@@ -54,9 +56,12 @@ def judge(death: Death) -> Ending:
     after its block.
     """
     ending = _judge(death)
-    if ending.status != "failed" or death.trial is None:
-        return ending
-    return msgspec.structs.replace(ending, reason=f"{ending.reason} (under {death.trial})")
+    reason = ending.reason
+    if ending.status == "failed" and death.trial is not None:
+        reason = f"{reason} (under {death.trial})"
+    if death.stacks is not None:
+        reason = f"{reason}; its stacks are in {death.stacks}"
+    return msgspec.structs.replace(ending, reason=reason)
 
 
 def _judge(death: Death) -> Ending:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pindiag.launch import cgroups, machine
+from pindiag.launch import cgroups, machine, stacks
 from pindiag.launch.admission import Admission, chosen, opening
 from pindiag.launch.agenda import Agenda
 from pindiag.launch.child import Child
@@ -164,14 +164,15 @@ class Launch:
 
     def run(self) -> None:
         """Follow the launch to its end."""
-        overdue = returncode = None
+        overdue = kept = returncode = None
         try:
             self._sampler.start()
             overdue = self._follow()
+            kept = None if overdue is None else self._keep_stacks(overdue)
         finally:
             returncode = self._child.kill(self._tree.started)
             self._sampler.close()
-        self._end(returncode, overdue)
+        self._end(returncode, overdue, kept)
 
     def _follow(self) -> str | None:
         """Hear and answer the child until it ends, is interrupted, or is overdue, which is returned."""
@@ -185,6 +186,16 @@ class Launch:
             if overdue is not None or self._around.interrupts.reason is not None:
                 return overdue
         return None
+
+    def _keep_stacks(self, overdue: str) -> str:
+        """Write down what the processes are at, and give the file's name inside the run directory."""
+        run, number = self._around.run, self._began.launch
+        path = run.stacks / f"launch-{number:03d}.txt"
+        self._tree.refresh()
+        head = f"Launch {number}: {overdue}. What its processes were at, innermost call first:\n\n"
+        path.parent.mkdir(exist_ok=True)
+        run.write(path, (head + stacks.read(self._tree.read())).encode())
+        return str(path.relative_to(run.path))
 
     def _take(self, record: AnyRecord) -> None:
         if isinstance(record, BlockPhase):
@@ -219,12 +230,12 @@ class Launch:
         for record in self._journals.news():
             self._hear(record)
 
-    def _end(self, returncode: int | None, overdue: str | None) -> None:
+    def _end(self, returncode: int | None, overdue: str | None, kept: str | None) -> None:
         for record in self._child.receive(0):
             self._hear(record)
         self._hear_journals()
         ended_ns = self._around.clock_ns()
-        ending = judge(self._death(returncode, overdue))
+        ending = judge(self._death(returncode, overdue, kept))
         self._around.write(
             LaunchEnded(
                 launch=self._began.launch,
@@ -237,12 +248,13 @@ class Launch:
             )
         )
 
-    def _death(self, returncode: int | None, overdue: str | None) -> Death:
+    def _death(self, returncode: int | None, overdue: str | None, kept: str | None) -> Death:
         running = self._agenda.running
         return Death(
             returncode=returncode,
             interrupted=self._around.interrupts.reason,
             overdue=overdue,
+            stacks=kept,
             done=self._agenda.done,
             trial=None if running is None or self._began.order.isolation == "fresh" else running.trial,
             failed=next((record for record in self._heard if isinstance(record, TargetFailed)), None),

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from . import target
+from . import stacks, target
 from .imports import after_import
 from .recorder import Recorder
 from .stop import Stopper
@@ -53,6 +53,7 @@ class Launch:
         Raises:
             SystemExit: torch is missing or too old (status 2), or the target's own.
         """
+        stacks.offer()
         reason = why_no_torch()
         if reason is not None:
             self._recorder.write("unmeasured", key="torch", reason=reason)

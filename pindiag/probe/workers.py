@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from torch.utils.data import _utils
 from torch.utils.data.dataloader import _DatasetKind
 
-from . import files
+from . import files, stacks
 from .imports import after_import
 
 RING_HEADER = struct.Struct("<8sqqqq")
@@ -117,6 +117,7 @@ class WorkerLoop:
         for fd in self.close_fds:
             with contextlib.suppress(OSError):
                 os.close(fd)
+        stacks.offer()
         ring = self._ring(inspect.signature(self.original).bind(*args, **kwargs).arguments.get("worker_id", -1))
         if ring is not None:
             _time_fetchers(ring)

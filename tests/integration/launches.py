@@ -82,6 +82,7 @@ def session(
     wait_s: float = 20.0,
     limits: Limits | None = None,
     on_record: Callable[[AnyRecord], None] = lambda record: None,
+    probe: Path = FAKE_PROBE,
 ) -> Session:
     """A session whose target behaves as a function of the fake probe."""
     (folder / "train.py").write_text("")
@@ -107,7 +108,7 @@ def session(
     )
     run = RunDirectory.create(folder / "out")
     run.write_spec(spec)
-    return Session(spec, run, on_record=on_record, limits=limits, probe=FAKE_PROBE)
+    return Session(spec, run, on_record=on_record, limits=limits, probe=probe)
 
 
 def alive(mark: str) -> list[psutil.Process]:

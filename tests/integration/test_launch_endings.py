@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -26,18 +25,11 @@ from pindiag.model import (
 )
 from pindiag.store import RunDirectory
 
-from .launches import MARK, session, times, wait_until_gone
+from .launches import session, times, wait_until_gone
 
 pytestmark = pytest.mark.integration
 
 SHORT = Limits(hang_s=0.4, leave_s=0.4, export_s=0.2)
-
-
-@pytest.fixture
-def mark(monkeypatch: pytest.MonkeyPatch) -> str:
-    name = uuid.uuid4().hex
-    monkeypatch.setenv(MARK, name)
-    return name
 
 
 def test_ordinary_launches(tmp_path: Path, mark: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import uuid
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,7 @@ from pindiag.model import (
 )
 from pindiag.store import RunDirectory
 
-from .launches import MARK, Script, block, in_turn, live, session, treatment, wait_until_gone
+from .launches import Script, block, in_turn, live, session, treatment, wait_until_gone
 
 pytestmark = pytest.mark.integration
 
@@ -43,13 +42,6 @@ SHORT = Limits(hang_s=1.0, hang_factor=1.0, leave_s=0.5, export_s=0.2)
 HUGE = 10_000
 """Workers whose queue no machine holds, with batches of a GB."""
 GB = "1000000000"
-
-
-@pytest.fixture
-def mark(monkeypatch: pytest.MonkeyPatch) -> str:
-    name = uuid.uuid4().hex
-    monkeypatch.setenv(MARK, name)
-    return name
 
 
 def ended(records: list[AnyRecord]) -> LaunchEnded:
@@ -176,7 +168,11 @@ def test_launch_is_not_started_where_nothing_fits(tmp_path: Path) -> None:
 
 SCOUTS = {
     "scouts": ("ok", "stopped after the schedule", None),
-    "scout_stays": ("ok", "stopped after the schedule", "its process did not end within 0.5 s"),
+    "scout_stays": (
+        "ok",
+        "stopped after the schedule",
+        "its process did not end within 0.5 s; its stacks are in stacks/launch-001.txt",
+    ),
     "scout_dies": ("failed", "killed by SIGKILL", "the target was killed by SIGKILL, which pindiag did not send"),
 }
 

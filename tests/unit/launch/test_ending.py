@@ -135,6 +135,18 @@ CASES = {
         {"returncode": -9, "overdue": "it made no progress for 30 s", "trial": "nw4-pin1"},
         ("failed", "killed by pindiag", "time-out: it made no progress for 30 s (under nw4-pin1)"),
     ),
+    "hang whose stacks were kept": (
+        {"returncode": -9, "overdue": "no step", "trial": "nw4", "stacks": "stacks/launch-003.txt"},
+        (
+            "failed",
+            "killed by pindiag",
+            "time-out: no step (under nw4); its stacks are in stacks/launch-003.txt",
+        ),
+    ),
+    "late end whose stacks were kept": (
+        {"returncode": -9, "overdue": "it did not end", "done": True, "stacks": "stacks/launch-003.txt"},
+        ("ok", "stopped after the schedule", "it did not end; its stacks are in stacks/launch-003.txt"),
+    ),
     "live launch that ended early": (
         {"returncode": 0, "ended": ended("finished", 0), "trial": "nw4-pin1"},
         ("ok", "exit status 0", None),
