@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pindiag import rules
+from pindiag.model import Ratio
 from pindiag.rules import engine
 from pindiag.rules.rule import Rule
 
@@ -225,6 +226,65 @@ def test_what_goes_without_a_pin_thread_gets_no_credit_for_the_threads_it_leaves
         given = {**ENCODER_ON_THE_CPU, "facts_": waits, "trials": {**ENCODER_ON_THE_CPU["trials"], **trials}}
         ready = {"host_batch-pin1-nb0": {"ratio": 1.3, "ci": [1.25, 1.35]}}
         assert order(**{**given, "trials": {**given["trials"], **ready}}) == ["intraop_threads_lost"]
+
+
+def test_a_tweak_that_shows_nothing_takes_no_ones_place():
+    waits = {**ENCODER_ON_THE_CPU["facts_"], "wait_share": 0.2}
+    trials = {
+        "nw0-pin1-nb0": {"ratio": 1.5, "ci": [1.4, 1.6]},
+        "nw2-pin1-nb0+intraop_threads": {"ratio": 1.0, "ci": [0.5, 2.0]},
+    }
+    assert order(baseline="nw2-pin1-nb0", facts_=waits, trials=trials) == ["worker_ipc_bound"]
+
+
+def test_a_smaller_cause_keeps_no_larger_one_under_it():
+    facts = {
+        "wait_share": 0.6,
+        "worker_busy_share": 0.4,
+        "worker_fetch_cpu_share": 0.9,
+        "run_delay_share": 0.4,
+        "target_cpu_share": 0.97,
+    }
+    trials = {"nw1-pin0": {"ratio": 1.09, "ci": [1.06, 1.12]}, "nw0-pin0": {"ratio": 1.5, "ci": [1.45, 1.55]}}
+    found = by_cause(rules.judge(inputs(baseline="nw2-pin0", facts_=facts, trials=trials)))
+    assert found["worker_contention"].status == found["worker_ipc_bound"].status == "confirmed"
+    assert found["worker_ipc_bound"].consequence_of is None
+
+
+STEPS = {
+    "baseline": "nw4-pin0-nb0",
+    "facts_": ARTICLE["facts_"],
+    "trials": {
+        "nw4-pin1-nb0": {"ratio": 1.1, "ci": [0.9, 1.3]},
+        "nw0-pin1-nb0": {"ratio": 1.4, "ci": [1.1, 1.8]},
+        "nw4-pin1-nb1": {"ratio": 1.1, "ci": [0.9, 1.3]},
+        "nw0-pin1-nb1": {"ratio": 1.4, "ci": [1.1, 1.8]},
+    },
+}
+
+
+@pytest.mark.parametrize(("p", "status"), [(0.01, "confirmed"), (0.03, "not_settled")])
+def test_steps_between_trials_are_paired_and_corrected_for_their_number(p, status):
+    pair = Ratio(ratio=1.27, ci95=(1.09, 1.48), rounds=4, p_corrected=p)
+    made = replace(inputs(**STEPS), between=lambda trial, over: pair)
+    assert by_cause(rules.judge(made))["worker_ipc_bound"].status == status
+
+
+def test_fresh_pairs_decide_a_step_too():
+    pair = Ratio(ratio=0.9, ci95=(0.8, 1.0), rounds=4, p_corrected=0.06)
+    made = replace(inputs(**ARTICLE), between=lambda trial, over: pair)
+    assert by_cause(rules.judge(made))["worker_ipc_bound"].status == "confirmed"
+
+
+def test_a_change_that_pins_says_nothing_of_threads_that_cost_nothing():
+    known = {"intraop_threads_pin_thread": 1, "intraop_threads_no_pin_thread": 16}
+    nothing = {"nw4-pin1-nb1+intraop_threads": {"ratio": 1.17, "ci": [1.15, 1.19]}}
+    given_ = {**ARTICLE, "facts_": {**ARTICLE["facts_"], **known}, "trials": {**ARTICLE["trials"], **nothing}}
+    pair = Ratio(ratio=1.0, ci95=(0.98, 1.02), rounds=6, p_corrected=0.9)
+    made = replace(inputs(**given_), between=lambda trial, over: pair if "intraop" in trial else None)
+    trade_offs = [fix.trade_off or "" for finding in rules.judge(made) for fix in finding.fixes]
+    assert any("cannot be swapped out" in each for each in trade_offs)
+    assert not any("intra-op" in each for each in trade_offs)
 
 
 def test_a_change_that_pins_says_what_its_thread_takes_away():
