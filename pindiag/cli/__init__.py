@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from pindiag import __version__
-from pindiag.cli import console, explain, report, rules, run, schema
+from pindiag.cli import console, doctor, explain, report, rules, run, schema
 from pindiag.errors import ExitCode, PindiagError
 
 
@@ -26,7 +26,7 @@ def group() -> None:
     """
 
 
-for command in (run.command, report.command, rules.command, explain.command, schema.command):
+for command in (run.command, doctor.command, report.command, rules.command, explain.command, schema.command):
     group.add_command(command)
 
 

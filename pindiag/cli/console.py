@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Bar
+    from rich.table import Table
 
     from pindiag.api import Step
     from pindiag.model import Finding, Fix, Report
+    from pindiag.report.doctor import Section
 
 MARKS = {"confirmed": "●", "suspected": "◐", "not_settled": "○", "ruled_out": "⊘", "not_applicable": "–", "error": "!"}
 
@@ -50,12 +52,28 @@ def payload(text: str) -> None:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table."""
-    from rich.table import Table
+    _console(stderr=False).print(_table(header, rows))
 
-    shown = Table(*header, box=None, header_style="bold", pad_edge=False)
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bool = True) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(*header, box=None, header_style="bold", pad_edge=False, show_header=show_header)
     for row in rows:
-        shown.add_row(*row)
-    _console(stderr=False).print(shown)
+        shown.add_row(*map(Text, row))
+    return shown
+
+
+def sections(shown: Sequence[Section]) -> None:
+    """Print titled tables and sentences, one under another."""
+    console = _console(stderr=False)
+    for number, section in enumerate(shown):
+        console.print(f"{chr(10) * (number > 0)}{section.title}", style="bold", markup=False)
+        if section.rows:
+            console.print(_table(section.header or ("",) * len(section.rows[0]), section.rows, bool(section.header)))
+        for note in section.notes:
+            console.print(note, markup=False)
 
 
 def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:

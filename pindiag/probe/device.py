@@ -28,11 +28,13 @@ def synchronise() -> None:
         _accelerator_synchronize()
 
 
-def empty_host_cache() -> None:
-    """Give cached pinned memory back, where the version can; what follows pins anew, as a fresh process would."""
+def empty_host_cache() -> bool:
+    """Give cached pinned memory back, if the version can; what follows pins anew, as a fresh process would."""
     empty = getattr(torch.accelerator, "empty_host_cache", None) or getattr(torch._C, "_host_emptyCache", None)
-    if empty is not None and cuda_in_use():
-        empty()
+    if empty is None or not cuda_in_use():
+        return False
+    empty()
+    return True
 
 
 def accelerator() -> str | None:
