@@ -67,6 +67,7 @@ class Training:
 
     def begin(self) -> None:
         """The first training step is done."""
+        self._be_lazy()
         self._next_block()
 
     def enter(self, now: int) -> None:
@@ -158,7 +159,8 @@ class Training:
             self._stop()
             return
         order = self._orders.popleft()
-        if self._live and order.get("treatment") is not None:
+        as_it_is = order.get("treatment") is None and self._serving.treatment.id is None
+        if self._live and not as_it_is:
             self._due = functools.partial(self._start_block, order)
         else:
             running = self._serving.running
@@ -166,7 +168,6 @@ class Training:
 
     def _begin_block(self, order: dict[str, Any], queue: int) -> None:
         self._dataset_before = self._dataset_now()
-        self._transfers.lazy = LazySync() if self._serving.treatment.lazy_sync else None
         self.block = Block(order, queue, self._transfers, functools.partial(self._say_phase, order))
 
     def _start_block(self, order: dict[str, Any]) -> None:
@@ -188,9 +189,13 @@ class Training:
             self._replay.close()
             self._replay = None
         self._serving.leave(watch)
-        treatment = Treatment(order["treatment"], order.get("intraop_threads"))
+        treatment = Treatment(order.get("treatment"), order.get("intraop_threads"))
         self._serving.change(treatment)
+        self._be_lazy()
         return watch, treatment
+
+    def _be_lazy(self) -> None:
+        self._transfers.lazy = LazySync() if self._serving.treatment.lazy_sync else None
 
     def _complete(self, block: Block) -> None:
         self._say_phase(block.order, "counted")

@@ -342,6 +342,13 @@ def test_replays_in_natural_epochs_end_where_the_script_expects_it(tmp_path):
     assert result.all(Block)[1].gap_s > 0
 
 
+def test_a_block_without_a_treatment_runs_as_written_after_others(tmp_path):
+    blocks = [under(2, "compute_only", "ablation"), order(block=3, seconds=0.05)]
+    result = live(tmp_path, PLAIN, "num_workers=1", blocks=blocks)
+    assert_all_counted(result, blocks)
+    assert result.all(Block)[-1].wait_ms > 0
+
+
 def test_what_cannot_be_replayed_is_refused_and_the_launch_goes_on(tmp_path):
     blocks = [under(2, "host_batch-pin1-nb1", "ablation", pin_memory=True, non_blocking=True), under(3, "as-written")]
     result = live(tmp_path, PLAIN, blocks=blocks)
