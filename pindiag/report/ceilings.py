@@ -96,7 +96,7 @@ def ceilings(report: Report, finding: Finding | None) -> Ceilings | None:
     return Ceilings(
         rows=[dataclasses.replace(row, marked=row.stage in marked and _is_own(row, own)) for row in rows],
         slow=frozenset(slow),
-        title=_reaches_the_step(share, report) if near and share else _named(slow, complete=complete),
+        title=_reaches_the_step(share) if near and share else _named(slow, complete=complete),
     )
 
 
@@ -154,7 +154,7 @@ def _ceiling(trial: Trial, report: Report, baseline: Trial) -> Ceiling:
     if ratio is None and rate and reference:
         ratio = rate.median / reference.median
     pinned = own.pin_memory and trial.ablation != "compute_only" and about.has_gpu(report) is not False
-    return Ceiling(_stage(trial, pinned), pinned, _label(trial, pinned, report), trial, trial.reason or "", ratio)
+    return Ceiling(_stage(trial, pinned), pinned, _label(trial, pinned), trial, trial.reason or "", ratio)
 
 
 def _stage(trial: Trial, pinned: bool) -> Stage:
@@ -165,9 +165,9 @@ def _stage(trial: Trial, pinned: bool) -> Stage:
     return "pin_thread" if pinned and trial.configuration.num_workers else "loader"
 
 
-def _label(trial: Trial, pinned: bool, report: Report) -> str:
+def _label(trial: Trial, pinned: bool) -> str:
     if trial.ablation == "compute_only":
-        return names.alone(report)
+        return names.ALONE
     if trial.ablation == "host_batch":
         return _copy(pinned)
     workers = names.workers(trial.configuration.num_workers)
@@ -177,7 +177,7 @@ def _label(trial: Trial, pinned: bool, report: Report) -> str:
 
 
 def _copy(pinned: bool) -> str:
-    return f"Copy + GPU, {'pinned' if pinned else 'pageable'}"
+    return f"Copy + step, {'pinned' if pinned else 'pageable'}"
 
 
 def _told_apart(row: Ceiling) -> Ceiling:
@@ -195,7 +195,7 @@ def _slots(report: Report, baseline: Trial) -> list[Ceiling]:
         return about.reason(report, *(f"ceilings.{key}" for key in keys), "ceilings")
 
     rows = [
-        Ceiling("step", False, names.alone(report), reason=why("compute_only")),
+        Ceiling("step", False, names.ALONE, reason=why("compute_only")),
         Ceiling("loader", False, "Loader alone", reason=why("loader_only")),
     ]
     if about.has_gpu(report) is False:
@@ -223,9 +223,10 @@ def _share_of_the_step(rows: Sequence[Ceiling]) -> float | None:
     return 1 / ratio if ratio else None
 
 
-def _reaches_the_step(share: float, report: Report) -> str:
-    alone = names.alone(report).replace("Step", "step")
-    return f"Neither loader nor copy is the limit: training reaches {figures.share(share)} of the {alone}"
+def _reaches_the_step(share: float) -> str:
+    if share >= 1:
+        return "Neither loader nor copy is the limit: training is as fast as the step alone"
+    return f"Neither loader nor copy is the limit: training reaches {figures.share(share)} of the step alone"
 
 
 def _named(slow: Mapping[Stage, str], *, complete: bool) -> str:

@@ -17,6 +17,8 @@ STAGE_WORDS = {
 }
 TRANSFER_CAUSES = frozenset(("pageable_copy", "missing_non_blocking", "sync_defeats_overlap", "pinned_alloc"))
 """Causes whose stage is the transfer; those of data are seen as waiting."""
+ALONE = "Step alone"
+"""The row of `compute_only`: what the loop reaches with batches that are already where the step wants them."""
 STATUS_WORDS = {
     "confirmed": "Confirmed",
     "suspected": "Suspected",
@@ -62,12 +64,6 @@ def configuration(one: Configuration, *, with_batch: bool = False) -> str:
     if with_batch and one.batch_size is not None:
         parts.append(f"batch {one.batch_size}")
     return ", ".join(parts)
-
-
-def alone(report: Report) -> str:
-    """The step without loader and copies: it is the GPU that works then, where there is one."""
-    no_gpu = any(fact.name == "accelerator_present" and fact.value is False for fact in report.facts)
-    return "Step alone" if no_gpu else "GPU alone"
 
 
 def trial(one: Trial, *, with_batch: bool = False) -> str:

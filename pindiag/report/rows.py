@@ -78,7 +78,7 @@ def isolation_of(report: Report) -> dict[int, Isolation]:
 def steps(report: Report, measured: Sequence[Row]) -> list[Steps]:
     """Mean steps of configurations, and of the step alone where it was measured."""
     alone = about.trial(report, report.ceilings.compute_only)
-    rows = [*measured, *([Row(alone, names.alone(report), "other")] if alone else [])]
+    rows = [*measured, *([Row(alone, names.ALONE, "other")] if alone else [])]
     return [one for row in rows if (one := _steps(report, row))]
 
 

@@ -88,7 +88,7 @@ def test_the_title_names_what_is_as_slow_as_training(baseline, rates, title, lim
 
 def test_the_gpu_is_named_by_the_share_that_training_reaches():
     made = found(with_rates(PINNED, compute_only=1030.0))
-    assert made.title == "Neither loader nor copy is the limit: training reaches 97 % of the GPU alone"
+    assert made.title == "Neither loader nor copy is the limit: training reaches 97 % of the step alone"
 
 
 def test_the_accent_is_on_what_the_verdict_speaks_of():
@@ -96,20 +96,20 @@ def test_the_accent_is_on_what_the_verdict_speaks_of():
     report = live.live()
     finding = msgspec.structs.replace(report.findings[0], cause="pageable_copy")
     alone = msgspec.structs.replace(report, findings=[finding])
-    assert marked(ceilings(alone, finding)) == ["Copy + GPU, pageable"]
+    assert marked(ceilings(alone, finding)) == ["Copy + step, pageable"]
     second = msgspec.structs.replace(report, findings=[finding, report.findings[0]])
     assert marked(ceilings(second, finding)) == [
-        "Copy + GPU, pageable",
+        "Copy + step, pageable",
         *(f"Loader + pin thread, {count} workers" for count in (4, 8, 16)),
     ]
 
 
 def test_rows_go_from_the_step_to_the_pin_thread():
     assert [row.label for row in found(live.live()).rows] == [
-        "GPU alone",
-        "Copy + GPU, pinned, blocking",
-        "Copy + GPU, pinned, non_blocking",
-        "Copy + GPU, pageable",
+        "Step alone",
+        "Copy + step, pinned, blocking",
+        "Copy + step, pinned, non_blocking",
+        "Copy + step, pageable",
         "Loader alone, no workers",
         "Loader alone, 4 workers",
         "Loader alone, 8 workers",
@@ -123,9 +123,9 @@ def test_rows_go_from_the_step_to_the_pin_thread():
 
 def test_a_phone_shows_the_best_of_each():
     assert [row.label for row in found(live.live()).few] == [
-        "GPU alone",
-        "Copy + GPU, pinned, non_blocking",
-        "Copy + GPU, pageable",
+        "Step alone",
+        "Copy + step, pinned, non_blocking",
+        "Copy + step, pageable",
         "Loader alone, 8 workers",
         "Loader + pin thread, 4 workers",
     ]
@@ -133,9 +133,9 @@ def test_a_phone_shows_the_best_of_each():
 
 def test_what_was_not_measured_keeps_its_row_and_its_reason():
     rows = {row.label: (row.rate, row.reason) for row in found(live.ceilings_alone()).rows}
-    assert rows["Copy + GPU, pinned"] == (None, "the script changes its batches in place")
+    assert rows["Copy + step, pinned"] == (None, "the script changes its batches in place")
     assert rows["Loader + pin thread"] == (None, "no pin thread was asked for")
-    assert rows["GPU alone"][0] is not None
+    assert rows["Step alone"][0] is not None
 
 
 def test_without_an_accelerator_there_are_no_copies():

@@ -202,7 +202,7 @@ def test_a_wild_interval_does_not_flatten_the_bars():
 
 def test_a_bar_that_was_not_measured_keeps_its_row_and_says_why():
     rate = m.Estimate(median=100.0, ci95=None)
-    rows = [bars.Bar("GPU alone", rate, "accent"), bars.Bar("Loader alone", None, "grey", "x" * 80)]
+    rows = [bars.Bar("Step alone", rate, "accent"), bars.Bar("Loader alone", None, "grey", "x" * 80)]
     said = words(ceilings.chart(rows, [bars.Bar("Training as written", rate, "ink")], rows, "T"))
     assert said.count(f"not measured ({'x' * 55}…)") == 2
-    assert {"GPU alone", "Loader alone", "Training as written", "100"} <= set(said)
+    assert {"Step alone", "Loader alone", "Training as written", "100"} <= set(said)

@@ -262,7 +262,7 @@ def test_the_sweep_and_its_table_hold_configurations_alone(pages):
 
 def test_the_step_alone_stands_beside_the_configurations(pages):
     section = pages["live"].partition('<section id="step"')[2].partition("</section>")[0]
-    assert ">GPU alone</text>" in section
+    assert ">Step alone</text>" in section
     assert "Loader alone" not in section
 
 
