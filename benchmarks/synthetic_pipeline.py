@@ -22,7 +22,7 @@ CPUS = 16
 BASELINE = Configuration(
     num_workers=4, pin_memory=False, non_blocking=False, prefetch_factor=2, persistent_workers=False, batch_size=64
 )
-FETCH_MS, COLLATE_MS, HAND_OFF_MS = 2.2, 11.0, 4.5
+FETCH_MS, COLLATE_MS, SEND_MS, HAND_OFF_MS = 2.2, 11.0, 0.3, 4.5
 RECEIVE_MS, PIN_MS, PIN_ALONE_MS = 2.0, 13.0, 2.5
 PAGEABLE_COPY_MS, PINNED_COPY_MS, ASYNC_COPY_MS = 8.5, 0.8, 0.05
 OPTIMIZER_MS, SCRIPT_MS = 0.4, 1.8

@@ -23,6 +23,7 @@ from synthetic_pipeline import (
     PIN_MS,
     RECEIVE_MS,
     SAMPLE_BYTES,
+    SEND_MS,
     Serving,
     step_events,
 )
@@ -303,17 +304,11 @@ class Writer:
 
     def write_rings(self, serving: Serving, block: Block) -> None:
         """A ring a worker, with the batches that it made in the block."""
-        fetch_ns, collate_ns = int(FETCH_MS * 1e6), int(COLLATE_MS * 1e6)
         workers = len(serving.worker_pids)
+        period_ns = int(block.seconds * 1e9 / block.steps)
         for worker, pid in enumerate(serving.worker_pids):
             entries = [
-                RING_ENTRY.pack(
-                    block.started_ns + int(step * block.seconds * 1e9 / block.steps),
-                    fetch_ns,
-                    collate_ns,
-                    int(0.97 * (fetch_ns + collate_ns)),
-                    BATCH_SAMPLES,
-                )
+                _ring_entry(block.started_ns + step * period_ns, workers * period_ns)
                 for step in range(worker, min(block.steps, RING_CAPACITY), workers)
             ]
             header = RING_HEADER.pack(RING_MAGIC, self.launch, pid, worker, len(entries))
@@ -396,3 +391,13 @@ class Writer:
             state="running",
             pin_thread_cpu_s=s * 0.5 if main else None,
         )
+
+
+def _ring_entry(started_ns: int, period_ns: int) -> bytes:
+    """A batch of a worker that makes one a period, and waits for an index in the rest of it."""
+    fetch_ns, collate_ns, send_ns = (int(ms * 1e6) for ms in (FETCH_MS, COLLATE_MS, SEND_MS))
+    made_ns = fetch_ns + collate_ns
+    cpu_ns = int(0.97 * made_ns)
+    fetched = (started_ns, max(period_ns - made_ns, 0), fetch_ns, collate_ns, cpu_ns, BATCH_SAMPLES)
+    used = (cpu_ns + send_ns, 250, 0, made_ns - cpu_ns)
+    return RING_ENTRY.pack(*fetched, *used, started_ns + made_ns + send_ns, send_ns, send_ns, 1_500)

@@ -387,6 +387,11 @@ class LoaderIterated(Record, tag="loader_iterated", frozen=True, kw_only=True):
     worker_pids: list[int]
     trial: str | None = None
     """The treatment that it serves, in a live launch."""
+    pickle_ms: float | None = None
+    """Pickling its workers, the dataset with each of them; None where they were forked."""
+    pickle_bytes: int | None = None
+    batch_pinned: bool | None = None
+    """Whether all tensors of its first batch were pinned; None where none was to be."""
 
 
 class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
@@ -481,10 +486,11 @@ class PinThread(Base, frozen=True, kw_only=True):
 
     batches: int
     receive_ms: float
-    """On CPU inside `queue.get()`: unpickling and mapping."""
+    """Taking a batch that is there from the workers' queue: reading, unpickling and mapping."""
     pin_ms: float
+    """Pinning it: allocating the pinned memory and copying, in one call."""
     idle_ms: float
-    """Waiting inside `queue.get()`."""
+    """Waiting until the workers' queue has something."""
     in_main_thread: bool
 
 
@@ -637,6 +643,24 @@ class WorkerBatch(Base, frozen=True, kw_only=True):
     cpu_ns: int
     """CPU time of the fetching thread over fetch and collate."""
     samples: int
+    idle_ns: int | None = None
+    """Waiting for its index, since the batch before. None, as all that follow: a ring of pindiag's first format."""
+    process_cpu_ns: int | None = None
+    """CPU time of all threads of the worker since the batch before."""
+    minor_faults: int | None = None
+    """Page faults of the worker since the batch before, served without input or output."""
+    major_faults: int | None = None
+    """Page faults that had to read."""
+    run_delay_ns: int | None = None
+    """Time since the batch before in which the fetching thread could run and had no CPU."""
+    handed_ns: int | None = None
+    """When it was written to the queue's pipe; None where it was not, as all that follow."""
+    hand_off_ns: int | None = None
+    """In the queue's feeder thread: pickling, writing tensors to shared memory, waiting for the pipe, sending."""
+    hand_off_cpu_ns: int | None = None
+    """CPU time of the feeder thread over these."""
+    sent_bytes: int | None = None
+    """What went through the pipe: tensors in shared memory are not in it, NumPy arrays and objects are."""
 
 
 # ---------------------------------------------------------------------------------------------- what it means

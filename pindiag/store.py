@@ -17,10 +17,20 @@ from pindiag.errors import NotARun, OutputRefused
 from pindiag.model import SCHEMA_VERSION, AnyRecord, Block, Report, RunSpec, WorkerBatch
 
 RING_HEADER = struct.Struct("<8sqqqq")
-"""Magic "PDRING01", launch, pid, worker, number of batches written so far."""
-RING_ENTRY = struct.Struct("<qqqqq")
-"""started_ns, fetch_ns, collate_ns, cpu_ns, samples of one batch."""
-RING_MAGIC = b"PDRING01"
+"""Magic, launch, pid, worker, number of batches written so far."""
+RING_MAGIC = b"PDRING02"
+RING_ENTRY = struct.Struct("<14q")
+"""The fields of `WorkerBatch` in the order of `RING_FIELDS`; -1 where a number is not known."""
+RING_FIELDS = (
+    *("started_ns", "idle_ns", "fetch_ns", "collate_ns", "cpu_ns", "samples"),
+    *("process_cpu_ns", "minor_faults", "major_faults", "run_delay_ns"),
+    *("handed_ns", "hand_off_ns", "hand_off_cpu_ns", "sent_bytes"),
+)
+_RING_FORMATS = {
+    RING_MAGIC: (RING_ENTRY, RING_FIELDS),
+    b"PDRING01": (struct.Struct("<5q"), ("started_ns", "fetch_ns", "collate_ns", "cpu_ns", "samples")),
+}
+"""What an entry of a ring holds, by the ring's magic."""
 
 _record_decoder = msgspec.json.Decoder(AnyRecord)
 
@@ -168,25 +178,15 @@ def read_ring(path: Path) -> list[WorkerBatch]:
     if len(content) < RING_HEADER.size:
         return []
     magic, launch, pid, worker, written = RING_HEADER.unpack_from(content)
-    capacity = (len(content) - RING_HEADER.size) // RING_ENTRY.size
-    if magic != RING_MAGIC or capacity < 1:
+    if magic not in _RING_FORMATS:
         return []
+    entry, fields = _RING_FORMATS[magic]
+    capacity = (len(content) - RING_HEADER.size) // entry.size
     batches = []
     for index in range(max(0, written - capacity), written):
-        offset = RING_HEADER.size + (index % capacity) * RING_ENTRY.size
-        started, fetch, collate, cpu, samples = RING_ENTRY.unpack_from(content, offset)
-        batches.append(
-            WorkerBatch(
-                launch=launch,
-                pid=pid,
-                worker=worker,
-                started_ns=started,
-                fetch_ns=fetch,
-                collate_ns=collate,
-                cpu_ns=cpu,
-                samples=samples,
-            )
-        )
+        values = entry.unpack_from(content, RING_HEADER.size + index % capacity * entry.size)
+        told = {field: value for field, value in zip(fields, values, strict=True) if value != -1}
+        batches.append(WorkerBatch(launch=launch, pid=pid, worker=worker, **told))
     return batches
 
 

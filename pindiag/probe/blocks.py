@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import device, workers
+from . import device, pinning
 from .transfers import Tally, Transfers
 
 SETTLE_STEPS = 3
@@ -32,7 +32,7 @@ class Reading(NamedTuple):
 
 def read() -> Reading:
     """The counters now."""
-    return Reading(workers.pin_totals(), time.thread_time_ns(), device.host_stats())
+    return Reading(pinning.pin_totals(), time.thread_time_ns(), device.host_stats())
 
 
 class Step:

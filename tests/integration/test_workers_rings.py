@@ -21,7 +21,7 @@ PREPARE = """
 import json, os, sys, time, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 sys.path.append({probe!r})
-from pindiag_probe import files, workers
+from pindiag_probe import files, pinning, workers
 
 def spin(seconds):
     end = time.thread_time() + seconds
@@ -228,7 +228,7 @@ torch.Tensor.pin_memory = pin
 PIN_TOTALS = """
 for batch in DataLoader(Both(), 4, num_workers={workers}, pin_memory=True):
     pass
-print(json.dumps([len(pinned), *workers.pin_totals()]))
+print(json.dumps([len(pinned), *pinning.pin_totals()]))
 """
 
 BOTH = """
