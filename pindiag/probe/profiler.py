@@ -57,6 +57,7 @@ class Window:
                 activities=_activities(),
                 schedule=torch.profiler.schedule(wait=0, warmup=WARMUP_STEPS, active=self._goal, repeat=1),
                 experimental_config=_all_threads(),
+                acc_events=True,  # one cycle either way; without it torch warns into the output of the target
             )
             self._profiler.start()
         except Exception as error:
