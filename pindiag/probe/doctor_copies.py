@@ -13,6 +13,7 @@ from .doctor import Unavailable
 from .repeated import REPETITIONS, long_enough, per_second, spread
 
 SIZES_BYTES = tuple(64 << 10 << shift for shift in (0, 2, 4, 6, 8, 10, 12))
+DEVICE = "cuda"
 PAGE_BYTES = 4096
 TIMING_S = 0.005
 MOST_COPIES = 200
@@ -52,7 +53,7 @@ def _outcome(size_bytes: int, free_bytes: int) -> dict[str, Any]:
 
 def _at(size_bytes: int) -> dict[str, Any]:
     pageable = aligned(size_bytes)
-    target = torch.empty(size_bytes, dtype=torch.uint8, device="cuda")
+    target = torch.empty(size_bytes, dtype=torch.uint8, device=DEVICE)
     first_ms = _first_pins_ms(pageable)
     cached_ms = [_timed_ms(pageable.pin_memory) for _ in range(REPETITIONS)]
     pinned = pageable.pin_memory()
