@@ -221,6 +221,8 @@ def _verification_mark(report: Report) -> Mark:
     pairs = about.plural(verified.pairs, "fresh pair")
     if verified.ci95 is not None and verified.ci95[0] > 1:
         return Mark("full", "Verified", f"in {pairs}: {gain}")
+    if verified.ci95 is None and verified.ratio > 1:
+        return Mark("half", "Verified in part", f"in {pairs}, too few for an interval: {gain}")
     return Mark("none", "Not borne out", f"by {pairs}: {gain}")
 
 

@@ -90,6 +90,13 @@ def test_pairs_that_do_not_show_the_gain_are_said():
     assert conclusions.verification(poor) == "4 fresh pairs do not settle it: 1.02 × (0.90–1.15)"
 
 
+def test_two_pairs_that_agree_are_a_beginning():
+    report = example.verified()
+    short = msgspec.structs.replace(report.verification, pairs=2, ratio=1.4, ci95=None)
+    report = msgspec.structs.replace(report, verification=short)
+    assert marks(report, None)[2].word == "Verified in part"
+
+
 def test_asking_for_too_few_rounds_is_answered_with_rounds():
     spec = msgspec.structs.replace(example.SPEC, rounds=3)
     assert next_step(example.confirmed(), spec)[1] == "pindiag run train.py --sweep --rounds 6"
