@@ -312,7 +312,8 @@ def _possible(facts: Facts) -> float | None:
     if ceiling is None or ceiling.samples_per_second is None or above is None:
         return None
     gains = [gain for trial in [*facts.tweaks(), *facts.measured()] if (gain := facts.gain(trial))]
-    lifted = any(gain.significant and above.interval and gain.ratio > above.interval[1] for gain in gains)
+    reach = above.interval[1] if above.interval else above.ratio
+    lifted = any(gain.significant and gain.ratio > reach for gain in gains)
     return None if lifted else ceiling.samples_per_second.median
 
 
