@@ -19,6 +19,8 @@ FRESH_SHARE = 0.5
 """Of the same, at most held back for treatments that cannot be swapped live."""
 WITHOUT_SWEEP_S = 60.0
 """What "where the time goes" takes of a larger budget."""
+LEAVING_S = 1.0
+"""From the order to stop to the end of a process, until one was seen to leave."""
 LEAST_S = 0.1
 
 
@@ -63,7 +65,7 @@ class Budget:
     @property
     def _first_s(self) -> list[float]:
         launches = self._known.journal.launches
-        leaving_s = sum(launch.spent_s for launch in launches if launch.purpose == "scout")
+        leaving_s = sum(launch.spent_s for launch in launches if launch.purpose == "scout") or LEAVING_S
         return [cost + leaving_s for launch in self._known.discoveries for _, cost in block_costs_s(launch)[:1]]
 
     # ------------------------------------------------------------------------------------------------- live blocks

@@ -124,7 +124,7 @@ class FreshRace:
             return None
         members, skipped = (self._contenders(place), {}) if self._numbers else self._first_members()
         kept = [member for member in members if member.id not in skipped]
-        if self._numbers and (not self._fits(place, len(kept) + 2) or (self._known.spec.sweep and not kept)):
+        if self._numbers and (not self._fits(len(kept) + 2) or (self._known.spec.sweep and not kept)):
             return None
         if not self._affords_one:
             return None
@@ -134,11 +134,10 @@ class FreshRace:
         planned = [] if self._known.journal.baseline is None else [baseline_treatment(self._known.journal.baseline)]
         return msgspec.structs.replace(order, planned=[*planned, *members], skipped=skipped)
 
-    def _fits(self, place: int, launches: int) -> bool:
-        """Three rounds may take all of the budget: with fewer there is nothing to verify."""
-        verifies = place > FEWEST_FOR_INTERVAL and self._known.candidate is not None
-        left_s = self._budget.left_s(self._budget.race_share if verifies else 1.0)
-        return launches * self._budget.launch_s <= left_s
+    def _fits(self, launches: int) -> bool:
+        """Rounds may take all of the budget until one leads, in live rounds or in three of these: nothing to verify."""
+        share = 1.0 if self._known.candidate is None else self._budget.race_share
+        return launches * self._budget.launch_s <= self._budget.left_s(share)
 
     def _first_members(self) -> tuple[list[Treatment], dict[str, str]]:
         launches = int(self._budget.left_s(self._budget.race_share) / self._budget.launch_s)

@@ -65,12 +65,20 @@ class Lineup:
 
     @cached_property
     def _later_s(self) -> float:
-        race_s = self._budget.race_share * self._budget.whole_s
         ceilings_s = FEWEST_FOR_INTERVAL * self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY])
         windows_s = (1 + len(self.configurations)) * self._budget.window_s
-        fresh = [made for made in self._known.wanted if self._known.runs_fresh(made)]
-        fresh_s = FEWEST_FOR_INTERVAL * (2 + len(fresh)) * self._budget.launch_s if fresh else 0.0
-        return min(ceilings_s + windows_s, ENDING_SHARE * race_s) + min(fresh_s, FRESH_SHARE * race_s)
+        return min(ceilings_s + windows_s, ENDING_SHARE * self._race_s) + self.for_fresh_s
+
+    @cached_property
+    def for_fresh_s(self) -> float:
+        """What three rounds of the treatments that run fresh take, or as much as the live race can spare."""
+        fresh = [made for made in self._known.wanted if self._known.runs_fresh(made) and not self._known.out(made.id)]
+        launches = FEWEST_FOR_INTERVAL * (2 + len(fresh)) if fresh else 0
+        return min(launches * self._budget.launch_s, FRESH_SHARE * self._race_s)
+
+    @property
+    def _race_s(self) -> float:
+        return self._budget.race_share * self._budget.whole_s
 
     def two_more_rounds_s(self, extras: int) -> float:
         """What two more rounds take at least: the baseline twice, the leader, and what is beside the race."""

@@ -167,14 +167,20 @@ class LiveRace:
 
     @property
     def _share(self) -> float:
-        return 1.0 if self._known.candidate is None else self._budget.race_share
+        verifies = self._known.candidate is not None or self._lineup.for_fresh_s > 0
+        return self._budget.race_share if verifies else 1.0
+
+    @property
+    def _ending_s(self) -> float:
+        """What is left for ceilings and windows."""
+        return self._budget.left_s(self._share) - self._lineup.for_fresh_s
 
     def _open_ceiling_round(self) -> NextBlocks | None:
         """`compute_only` beside the baseline: its replays leave a process warmer than any loader would."""
         baseline, place = self._journal.baseline, len(self._ceiling_rounds) + 1
         if baseline is None or self._known.out(COMPUTE_ONLY) or self._lineup.known_well(COMPUTE_ONLY):
             return None
-        affordable = self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY]) <= self._budget.left_s(self._share)
+        affordable = self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY]) <= self._ending_s
         if place > min(ENOUGH_ROUNDS, self._known.spec.rounds) or not affordable:
             return None
         return self._open(NextBlocks(planned=[baseline_treatment(baseline), compute_only(baseline)]))
@@ -191,7 +197,7 @@ class LiveRace:
         ran = {self._journal.trial(block.trial) for launch in self._launches for block in launch.counted}
         order = sorted(ran, key=lambda name: ratios[name].value if name in ratios else math.inf, reverse=True)
         measured = [name for name in order if name in treatments and treatments[name].kind == "configuration"]
-        fitting = measured[: max(int(self._budget.left_s(self._share) / self._budget.window_s), 0)]
+        fitting = measured[: max(int(self._ending_s / self._budget.window_s), 0)]
         windows = [self._block(name, self._known.next_round - 1, treatments) for name in fitting]
         numbered = [msgspec.structs.replace(window, block=window.block + place) for place, window in enumerate(windows)]
         return NextBlocks(windows=numbered) if numbered else None
