@@ -320,6 +320,12 @@ def test_what_runs_fresh_has_its_share(verify):
     assert len([trials for trials in rounds(run).values() if "nw2-pin0" in trials]) >= 3
 
 
+def test_what_runs_fresh_leaves_the_verification_its_share():
+    changes = Troubles(dataset_changes=True)
+    run = simulate(troubles=changes, baseline={"num_workers": 1}, grid="num_workers=0,1,4", budget_s=45, rounds=4)
+    assert launches(run).count(("verify", "fresh")) == 8
+
+
 def test_the_first_round_is_cut_where_blocks_are_dearer_than_the_first_one_promised():
     run = simulate(Pipeline(fetch_s=0.2, compute_s=0.002, accelerator=None), budget_s=60)
     found = rounds(run)
