@@ -759,6 +759,8 @@ class SamplerFigures(Base, frozen=True, kw_only=True):
     psi_io_share: float | None
     psi_memory_share: float | None
     gpu_utilization: float | None
+    worker_threads: int | None = None
+    """Most threads of one worker."""
 
 
 class ProfilerFigures(Base, frozen=True, kw_only=True):

@@ -7,6 +7,8 @@ from statistics import median_low
 
 from pindiag import race
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
+from pindiag.analysis.fact import fact as _fact
+from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.trials import estimate
 from pindiag.model import (
     DatasetChanged,
@@ -22,8 +24,6 @@ from pindiag.model import (
 NO_SAMPLES = "fewer than two samples fell into the counted parts"
 NO_LIVE = "no live launch ran"
 NO_STEP = "no training step ran: the loader was drained"
-NOT_PINNED = "nothing is pinned under this configuration"
-NO_PIN_RECORD = "the probe recorded no pinning in its blocks"
 NO_TRANSFER = "no call that moves a batch to a device was seen"
 
 
@@ -34,10 +34,6 @@ def facts(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> list[Fa
         if trial.blocks:
             found += _of_trial(trial)
     return found
-
-
-def _fact(name: str, value: Scalar, unit: str | None, source: str, reason: str, *, trial: str | None = None) -> Fact:
-    return Fact(name=name, value=value, unit=unit, trial=trial, source=source, reason=reason if value is None else None)
 
 
 def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Iterator[Fact]:
@@ -121,7 +117,7 @@ def _has_pin_thread(found: LoaderChosen) -> bool:
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     rate = estimate(trial.rates).median
     yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
-    for part in (_stages, _transfers, _syncs, _pinning, _workers, _sampled, _memory, _gpu):
+    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, _sampled, _memory, _gpu):
         yield from part(trial)
 
 
@@ -178,61 +174,6 @@ def _syncs(trial: TrialEvidence) -> Iterator[Fact]:
         yield _fact(name, total / steps if known else None, unit, source, unseen or "not measured", trial=trial.id)
 
 
-def _pinning(trial: TrialEvidence) -> Iterator[Fact]:
-    mean, totals = trial.totals.pin_thread(), trial.totals
-    not_pinned = REPLAYED if trial.replayed else NO_PIN_RECORD if trial.configuration.pin_memory else NOT_PINNED
-    reason = totals.missing("pin_thread") or not_pinned
-    for stage in ("receive", "pin", "idle"):
-        yield _fact(f"pin_{stage}_ms", getattr(mean, stage, None), "ms", trial.source, reason, trial=trial.id)
-    yield _fact("pin_busy_share", totals.pin_busy_share, "1", trial.source, reason, trial=trial.id)
-    yield _fact("pin_in_main_thread", totals.pin_in_main_thread, None, trial.source, reason, trial=trial.id)
-    allocators = [block.host_allocator for block in trial.blocks if block.host_allocator is not None]
-    reason = totals.missing("host_allocator") or "the pinned allocator was not read"
-    allocations = sum(allocator.allocations for allocator in allocators) if allocators else None
-    steps = sum(block.steps for block in trial.blocks if block.host_allocator is not None)
-    spent = sum(allocator.alloc_ms for allocator in allocators) / steps if steps else None
-    active = [allocator.active_bytes for allocator in allocators if allocator.active_bytes is not None]
-    for name, value, unit in (
-        ("host_allocations", allocations, "allocations"),
-        ("host_alloc_ms_per_step", spent, "ms"),
-        ("pinned_active_bytes", max(active, default=None), "B"),
-        ("pinned_reserved_bytes", trial.pinned_bytes, "B"),
-    ):
-        yield _fact(name, value, unit, trial.source, reason, trial=trial.id)
-    found = trial.run.found
-    reckoned = None
-    if trial.configuration.pin_memory and trial.run.has_accelerator and found is not None and not trial.replayed:
-        reckoned = (_in_flight(trial) + 1) * _power_of_two(found.batch_bytes)
-    source = "batches in flight and one in use, each rounded up to a power of two as torch's allocator does"
-    reason = REPLAYED if trial.replayed else NOT_PINNED
-    yield _fact("pinned_reckoned_bytes", reckoned, "B", source, reason, trial=trial.id)
-
-
-def _in_flight(trial: TrialEvidence) -> int:
-    return max(trial.configuration.num_workers * (trial.configuration.prefetch_factor or 1), 1)
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << max(size - 1, 0).bit_length()
-
-
-def _workers(trial: TrialEvidence) -> Iterator[Fact]:
-    workers = trial.workers
-    no_rings = trial.without_workers or "the workers left no ring"
-    source = f"worker rings, {trial.source}"
-    values: list[tuple[str, float | None, str]] = [
-        ("worker_fetch_ms", None if workers is None else workers.mean_ms.fetch, "ms"),
-        ("worker_collate_ms", None if workers is None else workers.mean_ms.collate, "ms"),
-        ("worker_fetch_cpu_share", None if workers is None else workers.cpu_share, "1"),
-        ("worker_busy_share", None if workers is None else workers.busy_share, "1"),
-    ]
-    for name, value, unit in values:
-        yield _fact(name, value, unit, source, no_rings, trial=trial.id)
-    queue = trial.configuration.num_workers * (trial.configuration.prefetch_factor or 0)
-    source = "configuration"
-    yield _fact("queue_batches", None if trial.replayed else queue, "batches", source, REPLAYED, trial=trial.id)
-
-
 def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
     sampler = trial.sampler
     source = f"sampler, {trial.source}"
@@ -257,6 +198,7 @@ def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
     ):
         yield fact(name, getattr(sampler, name, None), unit)
     yield fact("worker_rss_bytes", getattr(sampler, "worker_rss_bytes", None), "B", no_workers)
+    yield fact("worker_threads", getattr(sampler, "worker_threads", None), "threads", no_workers)
     no_gpu = "NVML gave none" if trial.run.has_accelerator else "no accelerator"
     yield fact("nvml_utilization", getattr(sampler, "gpu_utilization", None), "1", no_gpu)
 
@@ -272,7 +214,7 @@ def _memory(trial: TrialEvidence) -> Iterator[Fact]:
     yield _fact("pss_bytes", trial.memory_bytes("pss_bytes"), "B", source, unread, trial=trial.id)
     yield _fact("shm_bytes", trial.memory_bytes("shm_bytes"), "B", source, unread, trial=trial.id)
     found = trial.run.found
-    in_flight = None if found is None or trial.replayed else _in_flight(trial) * found.batch_bytes
+    in_flight = None if found is None or trial.replayed else in_flight_batches(trial) * found.batch_bytes
     reason = REPLAYED if trial.replayed else NO_LOADER
     yield _fact("in_flight_bytes", in_flight, "B", "workers × prefetch_factor × batch", reason, trial=trial.id)
     numbers = [block.intraop_threads for block in trial.blocks if block.intraop_threads is not None]

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
-from pindiag.analysis.facts import NO_LIVE, NO_PIN_RECORD, NO_SAMPLES, NOT_PINNED
+from pindiag.analysis.facts import NO_LIVE, NO_SAMPLES
+from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
+from pindiag.analysis.workers import FIRST_FORMAT
 from pindiag.model import Ablation, Analysis, NotMeasured, Trial
 
 MEANT = frozenset(
@@ -84,9 +86,9 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
         ".versus_baseline.p_corrected": "it is the baseline" if evidence.id == _baseline(evidence) else FEW_ROUNDS,
         ".gpu": evidence.gpu if isinstance(evidence.gpu, str) else "the trace does not tell",
         ".pin_thread_ms": totals.missing("pin_thread") or no_pinning,
-        ".worker_ms": no_workers or "the workers left no ring",
-        ".worker_ms.hand_off": "the rings do not tell it from idle",
-        ".worker_ms.idle": "no worker fetched two batches in a counted part",
+        ".worker_ms": no_workers or NO_RING,
+        ".worker_ms.hand_off": NO_HAND_OFF if evidence.workers is None else evidence.workers.untold or NO_HAND_OFF,
+        ".worker_ms.idle": FIRST_FORMAT,
         ".memory_bytes": unread,
         ".memory_bytes.pinned": totals.missing("host_allocator") or no_pinning,
         ".sampler": NO_SAMPLES if evidence.sampler is None else "not offered by this platform",

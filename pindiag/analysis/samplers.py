@@ -76,6 +76,13 @@ class Window:
         )
         return [float(max(found)) for found in sizes if found]
 
+    def worker_threads(self) -> list[float]:
+        """Threads of the worker that has most, a value a sample that has one."""
+        numbers = (
+            [process.threads for process in sample.processes if process.role == "worker"] for sample in self.samples
+        )
+        return [float(max(found)) for found in numbers if found]
+
     def levels(self, reading: Callable[[Sample], float | None]) -> list[float]:
         """A level of the machine, a value a sample that has it."""
         return [value for sample in self.samples if (value := reading(sample)) is not None]
@@ -107,6 +114,7 @@ def sampler_figures(windows: Iterable[Window]) -> SamplerFigures | None:
         read_bytes_per_s=mean(lambda window: window.rate(lambda process: process.read_bytes)),
         rss_bytes=extreme(max, lambda window: window.resident()),
         worker_rss_bytes=extreme(max, lambda window: window.worker_resident()),
+        worker_threads=extreme(max, lambda window: window.worker_threads()),
         memory_available_bytes=extreme(min, lambda window: window.levels(lambda sample: sample.memory_available_bytes)),
         swap_used_bytes=extreme(max, lambda window: window.levels(lambda sample: sample.swap_used_bytes)),
         psi_cpu_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_cpu_s)),

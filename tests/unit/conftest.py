@@ -94,6 +94,10 @@ class FakeScript:
     fails_past_end: bool = False
     detailed: bool = False
     """With samples, memory and windows."""
+    first_rings: bool = False
+    """Rings of the first format."""
+    born: dict[str, object] = field(default_factory=dict)
+    """What its iterators tell of their birth beyond their start-up."""
     seed: int = 1
     now_ns: int = 10 * SECOND
     launch: int = 0
@@ -167,6 +171,7 @@ class FakeScript:
                 first_batch_ms=200.0,
                 start_method="fork" if made.num_workers else None,
                 worker_pids=[9000 + worker for worker in range(made.num_workers)],
+                **self.born,
             )
         )
         if name in self.fails:
@@ -322,9 +327,17 @@ class FakeScript:
                     collate_ns=round(period * 0.2 * SECOND),
                     cpu_ns=round(period * 0.35 * SECOND),
                     samples=64,
+                    **self.told_of_workers(period),
                 )
                 for number in range(steps // made.num_workers)
             ]
+
+    def told_of_workers(self, period: float) -> dict[str, int]:
+        """What rings of the second format add."""
+        if self.first_rings:
+            return {}
+        handed = {"hand_off_ns": round(period * 0.1 * SECOND), "hand_off_cpu_ns": 0, "sent_bytes": 900}
+        return {"idle_ns": round(period * 0.3 * SECOND), "process_cpu_ns": round(period * 0.4 * SECOND), **handed}
 
     def samples(self, made: Configuration, seconds: float) -> None:
         """A sample every 0.2 s: the main process at half a core, each worker at 0.8 of one."""

@@ -1,0 +1,99 @@
+"""Facts of workers and of pinning, over launches that never ran."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from pindiag.analysis import analyse
+from pindiag.analysis.workers import FIRST_FORMAT
+from pindiag.plan.schedule import next_order
+
+
+@pytest.fixture
+def found(script, spec, loader_arguments):
+    """Facts and gaps of a sweep by name and trial."""
+
+    def run(pin=False, **changes):
+        accelerator = "cuda" if pin else None
+        baseline = loader_arguments(**({"pin_memory": True, "non_blocking": True} if pin else {}))
+        fake = script(detailed=True, accelerator=accelerator, baseline=baseline, **changes)
+        fake.machine()
+        fake.play(partial(next_order, spec()))
+        analysis = analyse(spec(), fake.records, fake.batches, {}, {})
+        facts = {(fact.name, fact.trial): fact for fact in analysis.facts}
+        gaps = {gap.key: gap.reason for gap in analysis.not_measured}
+        return facts, gaps, analysis
+
+    return run
+
+
+def test_what_the_rings_tell(found):
+    facts, _, analysis = found()
+    of = partial(told, facts, "nw4-pin0")
+    fetch, collate = of("worker_fetch_ms"), of("worker_collate_ms")
+    assert fetch / collate == pytest.approx(2.5)
+    assert of("worker_fetch_sample_ms") == pytest.approx(fetch / 64)
+    assert of("worker_hand_off_ms") == pytest.approx(fetch / 5)
+    assert 0 < of("worker_idle_ms") < fetch * 0.6  # what came before the block is left out
+    assert of("worker_sent_bytes") == 900
+    assert of("worker_cpus") == pytest.approx(0.4, rel=0.1)
+    assert of("worker_threads") == 1
+    assert of("worker_start_ms") == 50.0
+    assert analysis.trials[0].worker_ms.hand_off == of("worker_hand_off_ms")
+    assert reason(facts, "nw4-pin0", "worker_minor_faults") == "this platform does not tell it"
+    assert reason(facts, "nw4-pin0", "worker_pickle_ms") == "forked workers are not pickled"
+
+
+def test_without_workers_none_of_it(found):
+    facts, _, _ = found()
+    names = {name for name, trial in facts if trial == "nw0-pin0" and name.startswith("worker_")}
+    assert {"worker_hand_off_ms", "worker_idle_ms", "worker_pickle_ms", "worker_threads", "worker_cpus"} <= names
+    assert {reason(facts, "nw0-pin0", name) for name in names} == {"no workers under this configuration"}
+
+
+def test_rings_of_the_first_format_say_why_they_do_not_tell(found):
+    facts, gaps, _ = found(first_rings=True)
+    assert told(facts, "nw4-pin0", "worker_fetch_ms") > 0
+    for name in ("worker_hand_off_ms", "worker_idle_ms", "worker_cpus", "worker_run_delay_share"):
+        assert reason(facts, "nw4-pin0", name) == FIRST_FORMAT
+    assert gaps["trials[0].worker_ms.hand_off"] == gaps["trials[0].worker_ms.idle"] == FIRST_FORMAT
+
+
+def test_pickling_of_spawned_workers(found):
+    facts, _, _ = found(born={"pickle_ms": 800.0, "pickle_bytes": 1 << 20})
+    assert told(facts, "nw4-pin0", "worker_pickle_ms") == 800.0
+    assert told(facts, "nw4-pin0", "worker_pickle_bytes") == 1 << 20
+
+
+def test_pinning_is_allocating_and_copying(found):
+    facts, _, _ = found(pin=True)
+    of = partial(told, facts, "nw4-pin1-nb1")
+    assert of("pin_allocate_ms") > 0
+    assert of("pin_allocate_ms") + of("pin_copy_ms") == pytest.approx(of("pin_pin_ms"))
+    facts, _, _ = found()
+    assert reason(facts, "nw4-pin0", "pin_copy_ms") == "no CUDA"
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_batch_that_was_to_be_pinned(found, pinned):
+    facts, _, _ = found(pin=True, born={"batch_pinned": pinned})
+    assert told(facts, "nw4-pin1-nb1", "batch_pinned") is pinned
+
+
+def test_a_batch_of_which_nobody_knows_whether_it_was_pinned(found):
+    facts, _, _ = found(pin=True)
+    assert "no first batch with tensors" in reason(facts, "nw4-pin1-nb1", "batch_pinned")
+    facts, _, _ = found()
+    assert reason(facts, "nw4-pin0", "batch_pinned") == "nothing is pinned under this configuration"
+
+
+def told(facts, trial, name):
+    assert facts[name, trial].value is not None, facts[name, trial]
+    return facts[name, trial].value
+
+
+def reason(facts, trial, name):
+    assert facts[name, trial].value is None
+    return facts[name, trial].reason
