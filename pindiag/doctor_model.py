@@ -33,8 +33,6 @@ class Torch(Base, frozen=True, kw_only=True):
     """Device type that torch offers: "cuda" (ROCm too), "mps", ..."""
     no_accelerator: str | None
     """Why there is none."""
-    device_name: str | None
-    device_uuid: str | None
     intraop_threads: int
     start_method: str
     """How this interpreter starts workers unless it is told otherwise."""
@@ -79,8 +77,13 @@ class CopySize(Base, frozen=True, kw_only=True):
 
 
 class Copies(Base, frozen=True, kw_only=True):
-    """From the host's memory to the current GPU; page-aligned, warmed up, host clock between two synchronisations."""
+    """From the host's memory to the current GPU: page-aligned, warmed up, host clock between two synchronisations.
 
+    Pageable sources take turns over more memory than CPUs cache.
+    """
+
+    device_name: str
+    device_uuid: str | None
     sizes: list[CopySize]
 
 

@@ -62,7 +62,7 @@ def assemble(machine: Machine, readings: Mapping[str, Reading], *, python: str, 
     found = Doctor(
         pindiag_version=__version__,
         python=_below_home(python),
-        machine=_with_load(machine, torch, copies),
+        machine=_with_load(machine, copies),
         torch=torch,
         copies=copies,
         hand_off=[each for each in hand_off if each is not None],
@@ -116,9 +116,9 @@ def _decoded(part: str, kind: type[Kind], readings: Mapping[str, Reading], missi
     return None
 
 
-def _with_load(machine: Machine, torch: Torch | None, copies: Copies | None) -> Machine:
+def _with_load(machine: Machine, copies: Copies | None) -> Machine:
     """The machine, each GPU with whether copies went to it while its link was read."""
-    uuid = None if torch is None or copies is None else torch.device_uuid
+    uuid = None if copies is None else copies.device_uuid
     only = copies is not None and uuid is None and len(machine.gpus) == 1
     loaded = [only or (uuid is not None and str(gpu["uuid"]).endswith(uuid)) for gpu in machine.gpus]
     gpus = [{**gpu, "pcie_under_load": load} for gpu, load in zip(machine.gpus, loaded, strict=True)]

@@ -15,7 +15,7 @@ from . import device
 def describe() -> dict[str, Any]:
     """Versions, the accelerator or why there is none, and how workers are started and share tensors.
 
-    The fields are those of `doctor_model.Torch`.
+    No CUDA context is made: workers are forked from this process later. The fields are those of `doctor_model.Torch`.
     """
     accelerator = device.accelerator()
     return {
@@ -25,18 +25,11 @@ def describe() -> dict[str, Any]:
         "hip_version": torch.version.hip,
         "accelerator": accelerator,
         "no_accelerator": None if accelerator else _why_none(),
-        "device_name": torch.cuda.get_device_name() if accelerator == "cuda" else None,
-        "device_uuid": _uuid() if accelerator == "cuda" else None,
         "intraop_threads": torch.get_num_threads(),
         "start_method": multiprocessing.get_start_method(),
         "start_methods": multiprocessing.get_all_start_methods(),
         "sharing_strategy": torch.multiprocessing.get_sharing_strategy(),  # type: ignore[no-untyped-call]
     }
-
-
-def _uuid() -> str | None:
-    found = getattr(torch.cuda.get_device_properties(0), "uuid", None)
-    return None if found is None else str(found)
 
 
 def _why_none() -> str:

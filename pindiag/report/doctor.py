@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pindiag import figures
-from pindiag.doctor_model import CopySize, Doctor, HandOff, Spread
+from pindiag.doctor_model import CopySize, Doctor, HandOff, Spread, Torch
 from pindiag.model import Machine, Scalar
 
 NOT_KNOWN = "not known"
@@ -109,11 +109,17 @@ def _torch(found: Doctor) -> Section:
     rows = [
         ("interpreter", f"{found.python}, Python {torch.python_version}"),
         ("version", f"{torch.version}, built {f'for {kind} {built}' if built else 'without CUDA'}"),
-        ("accelerator", torch.device_name or torch.accelerator or f"none: {torch.no_accelerator}"),
+        ("accelerator", _accelerator(found, torch)),
         ("intra-op threads", str(torch.intraop_threads)),
         ("workers", f"started by {torch.start_method}, tensors shared by {torch.sharing_strategy}"),
     ]
     return Section("torch", rows=rows)
+
+
+def _accelerator(found: Doctor, torch: Torch) -> str:
+    if torch.accelerator is None:
+        return f"none: {torch.no_accelerator}"
+    return torch.accelerator if found.copies is None else f"{torch.accelerator}, {found.copies.device_name}"
 
 
 def _copies(found: Doctor) -> Section:
@@ -127,8 +133,9 @@ def _copies(found: Doctor) -> Section:
         [_copy(size) for size in found.copies.sizes],
         [
             "Medians. Host clock between two device synchronisations around consecutive copies: pageable ones block, "
-            "pinned ones are non_blocking. Sources begin on a page and are touched. A first pin_memory() allocates, a "
-            "cached one finds a block of its size; both copy."
+            "pinned ones are non_blocking. Sources begin on a page and are touched; pageable ones take turns over more "
+            "memory than the CPU caches. A first pin_memory() allocates, a cached one finds a block of its size; both "
+            "copy."
         ],
     )
 
@@ -163,7 +170,7 @@ def _hand_off(found: Doctor) -> Section:
 def _started(each: HandOff, found: Doctor) -> tuple[str, ...]:
     usual = found.torch is not None and found.torch.start_method == each.start_method
     rates = [_rate(size.bytes_per_s) if size.reason is None else f"not measured: {size.reason}" for size in each.sizes]
-    return (f"{each.start_method}{' (default)' * usual}", figures.duration(each.startup_s), *rates)
+    return (f"{each.start_method}{' (default)' * usual}", _wait(each.startup_s), *rates)
 
 
 def _faults(found: Doctor) -> Section:
@@ -183,6 +190,10 @@ def _why(found: Doctor, key: str) -> str:
 
 def _rate(spread: Spread | None) -> str:
     return "" if spread is None else f"{figures.byte_size(spread.median)}/s"
+
+
+def _wait(seconds: float) -> str:
+    return figures.duration(seconds) if seconds >= 1 else f"{figures.significant(1000 * seconds, 2)} ms"
 
 
 def _ms(spread: Spread | None) -> str:

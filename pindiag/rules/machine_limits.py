@@ -104,7 +104,7 @@ def _unused_gpu(found: Doctor) -> Iterator[Limit]:
         yield Limit(
             name="accelerator",
             what=f"torch cannot use the GPU ({found.machine.gpus[0]['name']}): {found.torch.no_accelerator}.",
-            do="Install a torch that is built for this driver, or give the process access to the GPU.",
+            do="Install a torch that is built for this driver, or let the process see the GPU.",
         )
 
 

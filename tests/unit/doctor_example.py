@@ -58,8 +58,6 @@ def torch(**changes: Any) -> Torch:
         "hip_version": None,
         "accelerator": "cuda",
         "no_accelerator": None,
-        "device_name": "NVIDIA H200",
-        "device_uuid": "aaa",
         "intraop_threads": 16,
         "start_method": "fork",
         "start_methods": ["fork", "spawn", "forkserver"],
@@ -72,7 +70,7 @@ def spread(median: float) -> Spread:
     return Spread(median=median, min=0.9 * median, max=1.1 * median, repetitions=7)
 
 
-def copies(pinned: float = 55e9) -> Copies:
+def copies(pinned: float = 55e9, device_uuid: str | None = "aaa") -> Copies:
     size = CopySize(
         bytes=64 << 20,
         pageable_bytes_per_s=spread(8e9),
@@ -80,7 +78,8 @@ def copies(pinned: float = 55e9) -> Copies:
         first_pin_ms=spread(57.5),
         cached_pin_ms=spread(2.53),
     )
-    return Copies(sizes=[size, CopySize(bytes=256 << 20, reason="CUDA error: out of memory")])
+    sizes = [size, CopySize(bytes=256 << 20, reason="CUDA error: out of memory")]
+    return Copies(device_name="NVIDIA H200", device_uuid=device_uuid, sizes=sizes)
 
 
 def hand_off(start_method: str = "fork") -> HandOff:
@@ -106,5 +105,5 @@ def doctor(**changes: Any) -> Doctor:
 
 def on_cpu(**changes: Any) -> Doctor:
     """The same without any GPU."""
-    no_gpu = torch(accelerator=None, no_accelerator="torch 2.12.1 is built without CUDA", device_name=None)
+    no_gpu = torch(accelerator=None, no_accelerator="torch 2.12.1 is built without CUDA")
     return doctor(**({"machine": machine(gpus=[]), "torch": no_gpu, "copies": None} | changes))

@@ -1,5 +1,6 @@
 """What was read and measured is put together; what is missing keeps its reason."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -10,7 +11,10 @@ from pindiag.doctor_model import Doctor
 from pindiag.launch.doctor import Reading
 from pindiag.launch.machine import read_machine
 from pindiag.launch.nvml import Nvml
+from pindiag.rules.machine_limits import limits
 from tests.unit import doctor_example as example
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 def readings(**changes):
@@ -88,8 +92,8 @@ def test_a_platform_without_shm_and_gpu(tmp_path):
 )
 def test_the_gpu_whose_link_was_loaded(uuids, measured, loaded):
     machine = example.machine(gpus=[example.gpu(uuid=uuid, pcie_under_load=None) for uuid in uuids])
-    torch = Reading(msgspec.to_builtins(example.torch(device_uuid=measured)), None)
-    found = put_together(machine, torch=torch)
+    copies = Reading(msgspec.to_builtins(example.copies(device_uuid=measured)), None)
+    found = put_together(machine, copies=copies)
     assert [gpu["pcie_under_load"] for gpu in found.machine.gpus] == loaded
 
 
@@ -112,3 +116,14 @@ def test_home_is_not_told(monkeypatch):
     monkeypatch.setenv("HOME", "/home/ann")
     found = assemble(example.machine(), readings(), python="/home/ann/venv/bin/python", seconds=1.0)
     assert found.python == "~/venv/bin/python"
+
+
+def test_the_recorded_h200():
+    found = msgspec.json.decode((DATA / "h200" / "doctor.json").read_bytes(), type=Doctor)
+    large = found.copies.sizes[-1]
+    assert large.bytes == 256 << 20
+    assert large.pinned_bytes_per_s.median > 50e9
+    assert 4e9 < large.pageable_bytes_per_s.median < 8e9
+    assert large.first_pin_ms.median > 10 * large.cached_pin_ms.median
+    assert found.machine.gpus[0]["pcie_under_load"]
+    assert limits(found) == found.limits == []

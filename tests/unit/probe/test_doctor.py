@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import platform
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -114,8 +115,12 @@ def gpu(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (64 << 10, 1 << 30))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid="aaa"))
     monkeypatch.setattr(doctor_copies, "DEVICE", "cpu")
     monkeypatch.setattr(doctor_copies, "SIZES_BYTES", (4 << 10, 8 << 10, 32 << 10))
+    monkeypatch.setattr(doctor_copies, "ROOM_BYTES", 64 << 10)
     monkeypatch.setattr(doctor_copies, "TIMING_S", 1e-5)
     monkeypatch.setattr(doctor_copies.device, "accelerator", lambda: "cuda")
     monkeypatch.setattr(doctor_copies.device, "empty_host_cache", empty)
@@ -125,6 +130,7 @@ def gpu(monkeypatch):
 
 def test_copies_by_size(gpu):
     found = msgspec.convert(doctor_copies.measure(), doctor_model.Copies)
+    assert (found.device_name, found.device_uuid) == ("NVIDIA H200", "aaa")
     small, unpinnable, large = found.sizes
     assert small.reason is None
     assert small.pinned_bytes_per_s.repetitions == small.pageable_bytes_per_s.repetitions == 7

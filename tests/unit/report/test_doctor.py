@@ -29,10 +29,11 @@ def test_what_was_measured_stands_there():
     assert "locked memory | unlimited" in shown[MACHINE]
     assert "open files | 65\u202f536" in shown[MACHINE]
     assert "2.12.1, built for CUDA 13.0" in shown[TORCH]
+    assert "accelerator | cuda, NVIDIA H200" in shown[TORCH]
     assert "64 MiB | 8.00 GB/s | 55.0 GB/s | 57.5 ms | 2.53 ms" in shown[COPIES]
     assert "256 MiB | not measured: CUDA error: out of memory" in shown[COPIES]
     assert "Host clock between two device synchronisations" in shown[COPIES]
-    assert "fork (default) | 0.8 s | 116 MB/s | not measured: /dev/shm has 64 MB free" in shown[HAND_OFF]
+    assert "fork (default) | 800 ms | 116 MB/s | not measured: /dev/shm has 64 MB free" in shown[HAND_OFF]
     assert shown["Limits"].endswith("None found in what could be read and measured.")
 
 
