@@ -35,10 +35,9 @@ STYLES = TARGETS / "styles.py"
 MIXED = [
     under(2, "nw2", num_workers=2),
     under(3, "nw0", num_workers=0),
-    under(4, "nw2", num_workers=2),
-    under(5, "nw2", num_workers=2),
-    under(6, "nw1-pf4", num_workers=1, prefetch_factor=4),
-    under(7, "as-written"),
+    under(4, "nw1-pf4", num_workers=1, prefetch_factor=4),
+    under(5, "nw1-pf4", num_workers=1, prefetch_factor=4),
+    under(6, "as-written"),
 ]
 ABLATIONS = [
     under(2, "nw1", num_workers=1),
@@ -81,9 +80,8 @@ def assert_all_counted(result, blocks):
     [
         ("plain", 0, False),
         ("plain", 2, True),
-        ("distributed", 2, False),
+        ("distributed", 1, False),
         ("distributed_by_count", 0, True),
-        ("distributed_by_count", 2, False),
         ("batch_sampler", 2, False),
         ("generator", 0, True),
         ("eager", 2, False),
@@ -131,7 +129,7 @@ def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
 def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_end(tmp_path, style):
     path = tmp_path / "with.txt"
     few = {"steps": 12, "settle_steps": 2}
-    blocks = [msgspec.structs.replace(block, **few) for block in [*MIXED[:3], MIXED[4]]]
+    blocks = [msgspec.structs.replace(block, **few) for block in MIXED[:4]]
     unending = msgspec.structs.replace(MIXED[0], block=9, steps=100_000)
     result = live(
         tmp_path,
@@ -275,25 +273,40 @@ def test_a_dataset_that_stays_as_it_is_is_not_told_of(tmp_path):
     assert result.all(DatasetChanged) == []
 
 
-@pytest.mark.parametrize("pinned_first", [False, True])
-def test_the_main_threads_number_is_that_of_a_fresh_process(tmp_path, pinned_first):
-    environment = {"OMP_NUM_THREADS": "2"}
-    loader = key(PINNED, "in DataLoader(")
-    kinds = {"pin1": {}, "pin0": {"pin_memory": False}}
-    fresh = {}
-    for trial, changes in kinds.items():
+ONE_OR_TWO = {"OMP_NUM_THREADS": "2"}
+PINNING = {"pin1": {}, "pin0": {"pin_memory": False}}
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory):
+    """The main thread's number in fresh processes with and without a pin thread, as scouts read it."""
+    numbers = {}
+    for trial, changes in PINNING.items():
         made = under(1, trial, **changes).treatment
-        scout = launch(tmp_path, PINNED, "1", environment=environment, loader=loader, treatment=made, blocks=[])
-        fresh[trial] = scout.one(LoaderChosen).intraop_threads
+        scout = launch(
+            tmp_path_factory.mktemp(trial),
+            PINNED,
+            "1",
+            environment=ONE_OR_TWO,
+            loader=key(PINNED, "in DataLoader("),
+            treatment=made,
+            blocks=[],
+        )
+        numbers[trial] = scout.one(LoaderChosen).intraop_threads
+    return numbers
+
+
+@pytest.mark.parametrize("pinned_first", [False, True])
+def test_the_main_threads_number_is_that_of_a_fresh_process(tmp_path, fresh, pinned_first):
     assert fresh == {"pin1": 1, "pin0": 2}
     trials = ["pin1", "pin0", "pin1"] if pinned_first else ["pin0", "pin1", "pin0"]
     blocks = [
-        msgspec.structs.replace(under(number, trial, **kinds[trial]), intraop_threads=fresh[trial])
+        msgspec.structs.replace(under(number, trial, **PINNING[trial]), intraop_threads=fresh[trial])
         for number, trial in enumerate(trials, 2)
     ]
     mended = under(5, "pin1+intraop_threads", "tweak", intraop_threads=2)
     blocks.append(msgspec.structs.replace(mended, intraop_threads=1))
-    result = live(tmp_path, PINNED, "1", environment=environment, blocks=blocks)
+    result = live(tmp_path, PINNED, "1", environment=ONE_OR_TWO, blocks=blocks)
     assert_all_counted(result, blocks)
     assert [block.intraop_threads for block in result.all(Block)] == [1, *(fresh[trial] for trial in trials), 2]
     applied = {record.trial: record.applied for record in result.all(TreatmentApplied)}
