@@ -6,7 +6,6 @@ import contextlib
 import json
 import queue
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from pindiag.launch import guardian
+from pindiag.launch.ending import exit_in_words
 from pindiag.launch.guardianship import Guardian
 from pindiag.launch.interrupts import Interrupts
 
@@ -183,8 +183,7 @@ class _Child:
 
     def last_words(self) -> str:
         """How it ended, with the last line that it wrote to standard error."""
-        code = self._process.returncode
-        how = f"exit status {code}" if code is None or code >= 0 else f"killed by {_signal(-code)}"
+        how = exit_in_words(self._process.returncode)
         lines = self._errors.read_text(errors="replace").strip().splitlines()
         return f"its process ended early ({how}){': ' + lines[-1].strip() if lines else ''}"
 
@@ -218,10 +217,3 @@ def _object(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return told if isinstance(told, dict) and "part" in told else None
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

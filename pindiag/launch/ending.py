@@ -69,7 +69,7 @@ def _judge(death: Death) -> Ending:
     if death.interrupted is not None:
         return Ending(status="interrupted", exit="killed by pindiag", reason=f"the run was {death.interrupted}")
     if death.failed is not None:
-        return Ending(status="failed", exit=_exit(death.returncode), reason=_failure(death.failed, death))
+        return Ending(status="failed", exit=exit_in_words(death.returncode), reason=_failure(death.failed, death))
     if death.done and not own_end:
         return Ending(status="ok", exit="stopped after the schedule", reason=death.overdue)
     if death.overdue is not None:
@@ -77,18 +77,21 @@ def _judge(death: Death) -> Ending:
         reason = death.overdue if over else f"time-out: {death.overdue}"
         return Ending(status="ok" if over else "failed", exit="killed by pindiag", reason=reason)
     if death.no_torch is not None:
-        return Ending(status="failed", exit=_exit(death.returncode), reason=death.no_torch)
+        return Ending(status="failed", exit=exit_in_words(death.returncode), reason=death.no_torch)
     if death.returncode is not None and death.returncode < 0:
-        return Ending(status="failed", exit=_exit(death.returncode), reason=_killed(_signal(death.returncode), death))
+        return Ending(
+            status="failed", exit=exit_in_words(death.returncode), reason=_killed(_signal(death.returncode), death)
+        )
     if death.returncode == 0:
         return Ending(status="ok", exit="exit status 0")
-    reason = f"it ended with {_exit(death.returncode)}"
+    reason = f"it ended with {exit_in_words(death.returncode)}"
     if death.returncode is None:
         reason = "its process could not be ended: it hangs in the kernel"
-    return Ending(status="failed", exit=_exit(death.returncode), reason=reason)
+    return Ending(status="failed", exit=exit_in_words(death.returncode), reason=reason)
 
 
-def _exit(returncode: int | None) -> str:
+def exit_in_words(returncode: int | None) -> str:
+    """How a process ended: "exit status 1", "killed by SIGKILL"."""
     if returncode is None:
         return "not reaped"
     return f"exit status {returncode}" if returncode >= 0 else f"killed by {_signal(returncode)}"

@@ -108,6 +108,7 @@ def test_interrupted_it_leaves_no_process(number: signal.Signals, product: Produ
 
 
 def test_killed_it_leaves_no_process(product: Product) -> None:
+    product.environment["TMPDIR"] = str(product.folder)
     child = product.start("doctor")
     assert child.stderr is not None
     for line in child.stderr:
