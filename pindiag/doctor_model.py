@@ -57,7 +57,7 @@ class HandOff(Base, frozen=True, kw_only=True):
 
     start_method: str
     startup_s: float
-    """From `iter(loader)` to its first batch."""
+    """From `iter(loader)` to its first batch; with forkserver its server starts as well."""
     sizes: list[HandOffSize]
 
 

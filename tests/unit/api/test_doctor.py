@@ -1,5 +1,8 @@
 """What was read and measured is put together; what is missing keeps its reason."""
 
+import os
+import platform
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -79,6 +82,19 @@ def test_a_platform_without_shm_and_gpu(tmp_path):
     assert found.machine.shm_bytes is None
     assert reasons(found)["machine.shm_bytes"] == "there is no /dev/shm"
     assert "nvidia-ml-py is not installed" in reasons(found)["machine.gpus"]
+
+
+def test_windows_has_neither_limits_nor_affinity(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "resource", None)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.delattr(os, "statvfs", raising=False)
+    monkeypatch.setattr(platform, "platform", lambda: "Windows-11")
+    found = put_together(read_machine(Nvml(lambda: None), root=tmp_path))
+    assert found.machine.usable_cpus_reason == "all"
+    assert reasons(found)["machine.open_files_limit"] == "the platform has no such limit"
+    assert reasons(found)["machine.locked_memory_limit_bytes"] == "the platform has no such limit"
+    assert reasons(found)["machine.shm_bytes"] == "there is no /dev/shm"
+    assert found.limits == []
 
 
 @pytest.mark.parametrize(
