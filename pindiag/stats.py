@@ -107,11 +107,15 @@ def paired_ratios(rates: Iterable[Rate], baseline: str) -> dict[str, list[float]
     for number in sorted(rounds):
         if baseline not in rounds[number]:
             continue
-        reference = geometric_mean(rounds[number][baseline]).value
+        reference = _middle(rounds[number][baseline])
         for trial, values in rounds[number].items():
             if trial != baseline:
-                ratios[trial].append(geometric_mean(values).value / reference)
+                ratios[trial].append(_middle(values) / reference)
     return dict(ratios)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return math.prod(values) ** (1 / len(values))
 
 
 def compare(rates: Iterable[Rate], baseline: str) -> dict[str, Mean]:

@@ -122,12 +122,12 @@ class LiveRace:
             for order in launch.block_orders
             if order.round == number and _had_its_turn(launch, order)
         )
-        stay = {made.id for made in self._members(number) if self._lineup.stays(made)} | {self._known.baseline}
+        members = {made.id: made for made in self._members(number)}
         left = []
         for trial in self._turns(number, self._opened[number]):
             if had[trial]:
                 had[trial] -= 1
-            elif trial in stay:
+            elif trial not in members or self._lineup.stays(members[trial]):
                 left.append(trial)
         return left
 
