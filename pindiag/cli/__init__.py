@@ -18,12 +18,12 @@ from pindiag.errors import ExitCode, PindiagError
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pindiag")
 def group() -> None:
-    r"""Tells, by experiment, why a PyTorch training script is slow.
+    """Tells, by experiment, why a PyTorch training script is slow.
 
     \b
     Start with:  pindiag run train.py --sweep
     The script is not edited, and its files are as before afterwards.
-    """
+    """  # noqa: D301 - click wants the character itself
 
 
 for command in (run.command, doctor.command, report.command, rules.command, explain.command, schema.command):

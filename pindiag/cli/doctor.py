@@ -12,7 +12,7 @@ import click
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 def command(*, python: str | None, as_json: bool, quiet: bool) -> None:
-    r"""Measure what this machine can do, and say what limits it. No script is needed; it takes a minute at most.
+    """Measure what this machine can do, and say what limits it. No script is needed; it takes a minute at most.
 
     CPUs that may be used and why, memory and its limits, /dev/shm, open files, GPU, driver and PCIe link; how fast
     pageable and pinned memory goes to the GPU by size, and what pinning costs; how fast a worker hands batches over,
@@ -22,7 +22,7 @@ def command(*, python: str | None, as_json: bool, quiet: bool) -> None:
     pindiag doctor
     pindiag doctor --python /path/to/the/python/that/trains
     pindiag doctor --json > machine.json
-    """
+    """  # noqa: D301 - click wants the character itself
     import msgspec
 
     from pindiag.api.doctor import examine

@@ -100,7 +100,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    r"""Measure TARGET, a Python script that trains with a DataLoader, as it is.
+    """Measure TARGET, a Python script that trains with a DataLoader, as it is.
 
     Without --sweep it says where the time goes: the script as written beside ceilings (a batch replayed, the loader
     drained). With it, other configurations are measured too, in turns inside one launch and the best one again in
@@ -110,7 +110,7 @@ def command(
     pindiag run train.py --sweep
     pindiag run train.py --sweep --budget 2m -- --epochs 3 --lr 0.1
     pindiag run -m package.train --sweep
-    """
+    """  # noqa: D301 - click wants the character itself
     from pindiag import api
     from pindiag.cli import console
     from pindiag.errors import UsageError
