@@ -400,4 +400,4 @@ def _ring_entry(started_ns: int, period_ns: int) -> bytes:
     cpu_ns = int(0.97 * made_ns)
     fetched = (started_ns, max(period_ns - made_ns, 0), fetch_ns, collate_ns, cpu_ns, BATCH_SAMPLES)
     used = (cpu_ns + send_ns, 250, 0, made_ns - cpu_ns)
-    return RING_ENTRY.pack(*fetched, *used, started_ns + made_ns + send_ns, send_ns, send_ns, 1_500)
+    return RING_ENTRY.pack(*fetched, *used, started_ns + made_ns + send_ns, send_ns, send_ns, 0, 1_500)

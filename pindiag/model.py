@@ -656,9 +656,12 @@ class WorkerBatch(Base, frozen=True, kw_only=True):
     handed_ns: int | None = None
     """When it was written to the queue's pipe; None where it was not, as all that follow."""
     hand_off_ns: int | None = None
-    """In the queue's feeder thread: pickling, writing tensors to shared memory, waiting for the pipe, sending."""
+    """In the queue's feeder thread: pickling, which writes tensors to shared memory, and the CPU time of sending."""
     hand_off_cpu_ns: int | None = None
-    """CPU time of the feeder thread over these."""
+    """CPU time of the feeder thread over pickling and sending."""
+    blocked_ns: int | None = None
+    """In the feeder thread, beside the hand-off: another worker writes to the pipe, or it is full, because the main
+    process takes batches no faster."""
     sent_bytes: int | None = None
     """What went through the pipe: tensors in shared memory are not in it, NumPy arrays and objects are."""
 

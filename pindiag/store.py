@@ -19,12 +19,12 @@ from pindiag.model import SCHEMA_VERSION, AnyRecord, Block, Report, RunSpec, Wor
 RING_HEADER = struct.Struct("<8sqqqq")
 """Magic, launch, pid, worker, number of batches written so far."""
 RING_MAGIC = b"PDRING02"
-RING_ENTRY = struct.Struct("<14q")
+RING_ENTRY = struct.Struct("<15q")
 """The fields of `WorkerBatch` in the order of `RING_FIELDS`; -1 where a number is not known."""
 RING_FIELDS = (
     *("started_ns", "idle_ns", "fetch_ns", "collate_ns", "cpu_ns", "samples"),
     *("process_cpu_ns", "minor_faults", "major_faults", "run_delay_ns"),
-    *("handed_ns", "hand_off_ns", "hand_off_cpu_ns", "sent_bytes"),
+    *("handed_ns", "hand_off_ns", "hand_off_cpu_ns", "blocked_ns", "sent_bytes"),
 )
 _RING_FORMATS = {
     RING_MAGIC: (RING_ENTRY, RING_FIELDS),

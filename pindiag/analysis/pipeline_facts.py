@@ -36,6 +36,7 @@ def _of_rings(trial: TrialEvidence) -> Iterator[Fact]:
         ("worker_collate_ms", getattr(mean, "collate", None), "ms", NO_RING),
         ("worker_hand_off_ms", getattr(mean, "hand_off", None), "ms", NO_HAND_OFF),
         ("worker_hand_off_cpu_ms", getattr(workers, "hand_off_cpu_ms", None), "ms", NO_HAND_OFF),
+        ("worker_blocked_ms", getattr(workers, "blocked_ms", None), "ms", NO_HAND_OFF),
         ("worker_sent_bytes", getattr(workers, "sent_bytes", None), "B", NO_HAND_OFF),
         ("worker_idle_ms", getattr(mean, "idle", None), "ms", NO_RING),
         ("worker_busy_share", getattr(workers, "busy_share", None), "1", NO_RING),

@@ -25,6 +25,8 @@ class WorkerFigures:
     cpu_share: float | None
     """CPU time of the fetching thread over fetch and collate."""
     hand_off_cpu_ms: float | None
+    blocked_ms: float | None
+    """Beside the hand-off: waiting for a pipe that others write to, or that is full."""
     sent_bytes: float | None
     """Through the queue's pipe."""
     cpus: float | None
@@ -68,6 +70,7 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
         busy_share=min(busy / wall, 1.0) if wall else 0.0,
         cpu_share=cpu / busy if busy else None,
         hand_off_cpu_ms=_mean(found, "hand_off_cpu_ns", 1e6),
+        blocked_ms=_mean(found, "blocked_ns", 1e6),
         sent_bytes=_mean(found, "sent_bytes"),
         cpus=all_threads / wall if all_threads is not None and wall else None,
         other_threads_cpus=max(all_threads - cpu - (handing or 0), 0) / wall

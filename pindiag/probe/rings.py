@@ -14,12 +14,12 @@ FETCHED_FIELDS = (
     *("process_cpu_ns", "minor_faults", "major_faults", "run_delay_ns"),
 )
 """What is known of a batch once its worker has made it; -1 where a number is not."""
-HAND_OFF_FIELDS = ("handed_ns", "hand_off_ns", "hand_off_cpu_ns", "sent_bytes")
+HAND_OFF_FIELDS = ("handed_ns", "hand_off_ns", "hand_off_cpu_ns", "blocked_ns", "sent_bytes")
 """What is known once it has left the worker; -1 until then."""
 RING_ENTRY = struct.Struct(f"<{len(FETCHED_FIELDS) + len(HAND_OFF_FIELDS)}q")
 RING_MAGIC = b"PDRING02"
 RING_BATCHES = 2048
-"""The newest batches that a ring holds: 224 kB a worker."""
+"""The newest batches that a ring holds: 240 kB a worker."""
 
 _COUNT = struct.Struct("<q")
 _COUNT_OFFSET = RING_HEADER.size - _COUNT.size

@@ -19,6 +19,7 @@ def run(target: str, module: bool, args: list[str]) -> None:
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     sys.modules["__main__"] = main
+    sys.modules["__mp_main__"] = main  # where multiprocessing looks for what spawned workers send
     words = ["-m", target] if module else [target]
     sys.argv = [words[0], *args]
     sys.orig_argv = [sys.executable, *words, *args]

@@ -101,19 +101,25 @@ class Stages:
     def time_data_queue(self, queue: Any) -> None:
         """Time the hand-off of batches; a queue that is not multiprocessing's own is left alone."""
         if isinstance(getattr(queue, "_buffer", None), deque) and hasattr(queue, "_send_bytes"):
-            # both are handed to the feeder thread, which starts at the first `put`
+            # all three are handed to the feeder thread, which starts at the first `put`
             buffer = Buffer(self.take_made)
             queue._buffer = buffer
             queue._send_bytes = self._timed_send(queue._send_bytes, buffer)
+            if queue._wlock is not None:  # Windows has none
+                queue._wlock = Lock(queue._wlock, buffer)
 
     def _timed_send(self, send: Callable[..., Any], buffer: Buffer) -> Callable[..., Any]:
         def timed_send(data: Any, *args: Any) -> Any:
+            pickled_ns = buffer.pickled_ns or time.monotonic_ns()
+            send_cpu_ns = time.thread_time_ns()
             answer = send(data, *args)
             if buffer.taken is not None:
-                ended_ns = time.monotonic_ns()
-                hand_off_ns = ended_ns - buffer.taken_ns
-                cpu_ns = time.thread_time_ns() - buffer.taken_cpu_ns
-                self._ring.hand_off(buffer.taken, ended_ns, hand_off_ns, cpu_ns, len(data))
+                cpu_ns, ended_ns = time.thread_time_ns(), time.monotonic_ns()
+                work_ns = pickled_ns - buffer.taken_ns + cpu_ns - send_cpu_ns
+                blocked_ns = max(ended_ns - buffer.taken_ns - work_ns, 0)
+                self._ring.hand_off(
+                    buffer.taken, ended_ns, work_ns, cpu_ns - buffer.taken_cpu_ns, blocked_ns, len(data)
+                )
             return answer
 
         return timed_send
@@ -129,6 +135,7 @@ class Buffer(deque[Any]):
         taken: number of the batch that the feeder thread has taken; None where it is no batch.
         taken_ns: when it was taken.
         taken_cpu_ns: CPU time of the feeder thread then.
+        pickled_ns: when it was pickled; 0 until then, and where no lock tells.
     """
 
     def __init__(self, take_made: Callable[[], int | None]) -> None:
@@ -136,7 +143,7 @@ class Buffer(deque[Any]):
         self._take_made = take_made
         self._numbers: deque[int | None] = deque()
         self.taken: int | None = None
-        self.taken_ns = self.taken_cpu_ns = 0
+        self.taken_ns = self.taken_cpu_ns = self.pickled_ns = 0
 
     def append(self, item: Any, /) -> None:
         """The fetching thread puts something."""
@@ -147,9 +154,24 @@ class Buffer(deque[Any]):
         """The feeder thread takes it: hand-off begins."""
         item = super().popleft()
         self.taken = self._numbers.popleft()
+        self.pickled_ns = 0
         self.taken_cpu_ns = time.thread_time_ns()
         self.taken_ns = time.monotonic_ns()
         return item
+
+
+class Lock:
+    """The lock of a queue's pipe; the feeder thread asks for it once a batch is pickled."""
+
+    def __init__(self, lock: Any, buffer: Buffer) -> None:
+        self._lock = lock
+        self._buffer = buffer
+        self.release = lock.release
+
+    def acquire(self, *args: Any) -> Any:
+        """Wait for the other workers to have sent theirs."""
+        self._buffer.pickled_ns = time.monotonic_ns()
+        return self._lock.acquire(*args)
 
 
 class Usage:

@@ -125,3 +125,28 @@ def test_a_script_without_torch_says_so(tmp_path):
     assert result.output == "False\n"
     assert result.one(Unmeasured).key == "loader"
     assert result.one(TargetEnded).how == "finished"
+
+
+OWN_BATCHES = """
+import sys, torch
+from torch.utils.data import DataLoader
+
+class Batch:
+    def __init__(self, rows):
+        self.rows = torch.stack(rows)
+
+if __name__ == "__main__":
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    rows = list(torch.ones(200, 2))
+    for batch in DataLoader(rows, 2, num_workers=1, collate_fn=Batch, multiprocessing_context=sys.argv[1]):
+        assert batch.rows.shape == (2, 2)
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_workers_send_objects_of_the_scripts_own_classes(tmp_path, method):
+    script = tmp_path / "train.py"
+    script.write_text(OWN_BATCHES)
+    result = launch(tmp_path, script, method, blocks=[order(steps=5)])
+    assert result.one(Block).status == "counted", result.output

@@ -336,7 +336,7 @@ class FakeScript:
         """What rings of the second format add."""
         if self.first_rings:
             return {}
-        handed = {"hand_off_ns": round(period * 0.1 * SECOND), "hand_off_cpu_ns": 0, "sent_bytes": 900}
+        handed = {"hand_off_ns": round(period * 0.1 * SECOND), "hand_off_cpu_ns": 0, "blocked_ns": 0, "sent_bytes": 900}
         return {"idle_ns": round(period * 0.3 * SECOND), "process_cpu_ns": round(period * 0.4 * SECOND), **handed}
 
     def samples(self, made: Configuration, seconds: float) -> None:

@@ -39,7 +39,7 @@ def test_what_the_rings_tell(found):
     assert 0 < of("worker_idle_ms") < fetch * 0.6  # what came before the block is left out
     assert of("worker_sent_bytes") == 900
     assert of("worker_cpus") == pytest.approx(0.4, rel=0.1)
-    assert of("worker_threads") == 1
+    assert of("worker_threads") == 9
     assert of("worker_start_ms") == 50.0
     assert analysis.trials[0].worker_ms.hand_off == of("worker_hand_off_ms")
     assert reason(facts, "nw4-pin0", "worker_minor_faults") == "this platform does not tell it"

@@ -50,7 +50,7 @@ def test_rings_of_the_first_format_tell_no_more():
 
 
 def test_hand_off_idle_and_what_the_kernel_counts():
-    handed = {"hand_off_ns": 4, "hand_off_cpu_ns": 3, "sent_bytes": 500}
+    handed = {"hand_off_ns": 4, "hand_off_cpu_ns": 3, "blocked_ns": 7, "sent_bytes": 500}
     used = {"process_cpu_ns": 40, "minor_faults": 6, "major_faults": 2, "run_delay_ns": 5}
     batches = [
         batch(10, 20, 10, cpu_ms=15, idle_ns=30, **used, **handed),
@@ -61,7 +61,7 @@ def test_hand_off_idle_and_what_the_kernel_counts():
     assert found.untold is None
     assert found.mean_ms.hand_off == pytest.approx(5)  # of the two that left their worker
     assert found.mean_ms.idle == pytest.approx((10 + 8 + 9) / 3)  # 20 ms of the first fell before the block
-    assert (found.hand_off_cpu_ms, found.sent_bytes) == (3, 500)
+    assert (found.hand_off_cpu_ms, found.blocked_ms, found.sent_bytes) == (3, 7, 500)
     assert found.cpus == pytest.approx(120 / 100)
     assert found.other_threads_cpus == pytest.approx((120 - 45 - 6) / 100)
     assert found.run_delay_share == pytest.approx(15 / (15 + 45))

@@ -13,7 +13,7 @@ from pindiag.model import WorkerBatch
 from pindiag.probe import rings
 
 FETCHED = (1_000, 90, 300, 7, 30, 4, 500, 12, 0, 33)
-HAND_OFF = (2_000, 600, 50, 123)
+HAND_OFF = (2_000, 600, 50, 70, 123)
 
 
 def read(ring: rings.Ring) -> list[WorkerBatch]:

@@ -114,21 +114,27 @@ def test_waiting_for_an_index(clock, ring, stages) -> None:
 class Feeder:
     """What a queue's feeder thread does, when a test says so."""
 
-    def __init__(self, clock, stages: Stages) -> None:
+    def __init__(self, clock, stages: Stages, locked: bool = True) -> None:
         self.clock = clock
         self.sent: list[bytes] = []
-        self.queue = SimpleNamespace(_buffer=deque(), _send_bytes=self.send)
+        lock = SimpleNamespace(acquire=lambda: clock.sleep(5), release=lambda: None)
+        self.queue = SimpleNamespace(_buffer=deque(), _send_bytes=self.send, _wlock=lock if locked else None)
         stages.time_data_queue(self.queue)
 
     def send(self, data: bytes) -> None:
-        self.clock.sleep(80)
+        self.clock.sleep(70)  # the pipe is full
+        self.clock.spin(10)
         self.sent.append(data)
 
     def feed(self) -> None:
         item = self.queue._buffer.popleft()
         self.clock.spin(20)  # pickling
-        self.clock.sleep(5)  # the lock
+        self.clock.sleep(300)  # writing to shared memory
+        if self.queue._wlock is not None:
+            self.queue._wlock.acquire()
         self.queue._send_bytes(f"{item}".encode())
+        if self.queue._wlock is not None:
+            self.queue._wlock.release()
 
 
 def test_hand_off_is_what_the_feeder_thread_does(clock, ring, stages) -> None:
@@ -147,11 +153,21 @@ def test_hand_off_is_what_the_feeder_thread_does(clock, ring, stages) -> None:
         feeder.feed()
     assert feeder.sent == [b"acknowledged", b"first", b"an exception", b"second one"]
     first, second = read(ring)
-    assert (first.hand_off_ns, first.hand_off_cpu_ns, first.sent_bytes) == (105, 20, 5)
-    assert (second.hand_off_ns, second.hand_off_cpu_ns, second.sent_bytes) == (105, 20, 10)
-    assert second.handed_ns - first.handed_ns == 210
+    assert (first.hand_off_ns, first.hand_off_cpu_ns, first.blocked_ns, first.sent_bytes) == (330, 30, 75, 5)
+    assert (second.hand_off_ns, second.hand_off_cpu_ns, second.blocked_ns, second.sent_bytes) == (330, 30, 75, 10)
+    assert second.handed_ns - first.handed_ns == 2 * (330 + 75)
     with pytest.raises(IndexError):
         feeder.feed()
+
+
+def test_hand_off_where_the_pipe_has_no_lock(clock, ring, stages) -> None:
+    feeder, fetcher = Feeder(clock, stages, locked=False), Fetcher(clock)
+    stages.time_fetcher(fetcher)
+    fetcher.fetch([0])
+    feeder.queue._buffer.append("batch")
+    feeder.feed()
+    (batch,) = read(ring)
+    assert (batch.hand_off_ns, batch.hand_off_cpu_ns, batch.blocked_ns) == (330, 30, 70)
 
 
 def test_a_batch_that_cannot_be_sent_has_no_hand_off(clock, ring, stages) -> None:
@@ -162,7 +178,7 @@ def test_a_batch_that_cannot_be_sent_has_no_hand_off(clock, ring, stages) -> Non
         feeder.queue._buffer.append(name)
     feeder.queue._buffer.popleft()  # its pickling raises
     feeder.feed()
-    assert [batch.hand_off_ns for batch in read(ring)] == [None, 105]
+    assert [batch.hand_off_ns for batch in read(ring)] == [None, 330]
 
 
 def test_a_queue_of_another_kind_is_left_alone(stages) -> None:
@@ -175,6 +191,7 @@ def test_multiprocessing_has_what_is_timed() -> None:
     real = multiprocessing.get_context("spawn").Queue()
     assert isinstance(real._buffer, deque)
     assert callable(real._send_bytes)
+    assert callable(real._wlock.acquire)
     assert callable(real._poll)
 
 
