@@ -128,7 +128,7 @@ def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
 @pytest.mark.parametrize("style", ["plain", "distributed"])
 def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_end(tmp_path, style):
     path = tmp_path / "with.txt"
-    few = {"steps": 12, "settle_steps": 2}
+    few = {"steps": 12, "settle_steps": 2, "seconds": 0}
     blocks = [msgspec.structs.replace(block, **few) for block in MIXED[:4]]
     unending = msgspec.structs.replace(MIXED[0], block=9, steps=100_000)
     result = live(
@@ -139,6 +139,7 @@ def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_
         "30",
         str(path),
         natural_epochs=True,
+        first=order(**few),
         blocks=[*blocks, unending],
     )
     assert path.read_text().splitlines() == as_without_us(tmp_path, style, 1, 30)
@@ -315,7 +316,7 @@ def test_the_main_threads_number_is_that_of_a_fresh_process(tmp_path, fresh, pin
 
 def test_workers_that_sleep_are_killed_and_nothing_is_raised(tmp_path):
     blocks = [
-        msgspec.structs.replace(under(2, "nw1", num_workers=1), settle_steps=1, steps=4),
+        msgspec.structs.replace(under(2, "nw1", num_workers=1), settle_steps=1, steps=4, seconds=0),
         under(3, "nw0", num_workers=0),
     ]
     result = live(tmp_path, LIVE, "sleepy", blocks=blocks)
