@@ -697,6 +697,32 @@ class StageMs(Base, frozen=True, kw_only=True):
     script: float | None
 
 
+class GpuIdle(Base, frozen=True, kw_only=True):
+    """What the main thread did while the GPU ran nothing; shares of the profiler window, together `idle_share`."""
+
+    wait: float
+    """For the loader."""
+    synchronise: float
+    """In a call that waits for the device, copies that block among them."""
+    launch: float
+    """In calls that launch."""
+    operators: float
+    """In PyTorch's operators, backward among them, on the way to the next launch."""
+    python: float
+    """Anything else."""
+
+
+class KernelTime(Base, frozen=True, kw_only=True):
+    """Kernels of one name, a mean step of the profiler window."""
+
+    name: str
+    """Cut."""
+    ms: float
+    share: float
+    """Of the time of all kernels."""
+    calls: float
+
+
 class GpuStep(Base, frozen=True, kw_only=True):
     """From the profiler window, a mean step."""
 
@@ -711,6 +737,12 @@ class GpuStep(Base, frozen=True, kw_only=True):
     synchronise_ms: float | None
     idle_share: float | None
     launches: float | None
+    launch_share: float | None = None
+    """Part of the window in which the main thread, or its backward pass, was inside a call that launches."""
+    idle: GpuIdle | None = None
+    """None where the trace shows no call to the runtime."""
+    longest_kernels: list[KernelTime] = []
+    """The longest first."""
 
 
 class PinThreadMs(Base, frozen=True, kw_only=True):
@@ -1073,8 +1105,16 @@ class Drawing(Base, frozen=True, kw_only=True):
     series: Series | None
     series_reason: str | None
     timeline: list[Span]
+    """Steps in a row whose lengths are nearest the median."""
     timeline_reason: str | None
     timeline_trial: str | None
+    timeline_source: str | None = None
+    """Where its bars come from, and how exactly lanes are aligned."""
+    timeline_steps_ms: list[float] = []
+    """Where each of its steps begins, and the last one ends."""
+    slowest: list[Span] = []
+    """The slowest step seen there; empty where none stands out."""
+    slowest_over_median: float | None = None
 
 
 class Analysis(Base, frozen=True, kw_only=True):

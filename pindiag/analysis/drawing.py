@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
-from pindiag.analysis.trace import NEXT_BATCH, Event, spans, union, window
+from pindiag.analysis.intervals import spans, union
+from pindiag.analysis.trace import NEXT_BATCH, Event, window
 from pindiag.analysis.workers import during
 from pindiag.model import Band, Drawing, Process, Sample, Series, Span, WorkerBatch
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import median
 
+from pindiag.analysis.gpu import gpu_step
 from pindiag.analysis.samplers import Window, sampler_figures
 from pindiag.analysis.stages import Totals
-from pindiag.analysis.trace import Event, gpu_step
+from pindiag.analysis.trace import Event
 from pindiag.analysis.workers import WorkerFigures, worker_figures
 from pindiag.journal import DISCOVER_TRIAL, Journal, Launch, usable
 from pindiag.model import (
@@ -183,17 +184,20 @@ class TrialEvidence:
         found = [window for window in windows if self._mine(window)]
         return next((window for window in found if window.trace is not None), found[0] if found else None)
 
+    @property
+    def trace(self) -> Sequence[Event] | str:
+        """The events of its profiler window, or the reason why there are none."""
+        trace = self.run.traces.get(self.id)
+        if trace is not None:
+            return trace
+        return "no profiler window ran" if self.window is None else self.window.reason or "the trace is missing"
+
     @cached_property
     def gpu(self) -> GpuStep | str:
         """The GPU in a mean step, or the reason why it is not known."""
-        trace = self.run.traces.get(self.id)
         if not self.run.has_accelerator:
             return "no accelerator"
-        if isinstance(trace, str):
-            return trace
-        if trace is not None:
-            return gpu_step(trace)
-        return "no profiler window ran" if self.window is None else self.window.reason or "the trace is missing"
+        return self.trace if isinstance(self.trace, str) else gpu_step(self.trace)
 
     @cached_property
     def memory(self) -> list[MemoryRead]:

@@ -10,10 +10,10 @@ from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvi
 from pindiag.analysis.fact import fact as _fact
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.trials import estimate
+from pindiag.analysis.window_facts import of_gpu, of_script
 from pindiag.model import (
     DatasetChanged,
     Fact,
-    GpuStep,
     LoaderChosen,
     NoiseFloor,
     SamplerFigures,
@@ -117,7 +117,7 @@ def _has_pin_thread(found: LoaderChosen) -> bool:
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     rate = estimate(trial.rates).median
     yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
-    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, _sampled, _memory, _gpu):
+    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, _sampled, _memory, of_gpu, of_script):
         yield from part(trial)
 
 
@@ -223,25 +223,3 @@ def _memory(trial: TrialEvidence) -> Iterator[Fact]:
     yield _fact("intraop_threads", threads, "threads", source, reason, trial=trial.id)
     born = "from __iter__ to the first batch, median over its turns"
     yield _fact("startup_s", trial.startup_s, "s", born, "no first batch was timed", trial=trial.id)
-
-
-def _gpu(trial: TrialEvidence) -> Iterator[Fact]:
-    gpu = trial.gpu
-    step: GpuStep | None = None if isinstance(gpu, str) else gpu
-    source = "no trace" if trial.window is None else f"trace {trial.window.trace}"
-    kinds = "the trace does not tell pinned from pageable"
-    absent = {"pageable_bytes": kinds, "pinned_bytes": kinds}
-    for name, field, unit in (
-        ("gpu_busy_share", "busy_share", "1"),
-        ("gpu_idle_share", "idle_share", "1"),
-        ("gpu_kernel_ms", "kernel_ms", "ms"),
-        ("gpu_copy_ms", "copy_ms", "ms"),
-        ("gpu_overlap_share", "overlap_share", "1"),
-        ("gpu_copy_gb_per_s", "copy_gb_per_s", "GB/s"),
-        ("gpu_pageable_bytes", "pageable_bytes", "B"),
-        ("gpu_pinned_bytes", "pinned_bytes", "B"),
-        ("gpu_launches", "launches", "launches"),
-        ("gpu_synchronise_ms", "synchronise_ms", "ms"),
-    ):
-        reason = gpu if isinstance(gpu, str) else absent.get(field, "the window holds no host-to-device copy")
-        yield _fact(name, getattr(step, field, None), unit, source, reason, trial=trial.id)

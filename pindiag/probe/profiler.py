@@ -12,6 +12,8 @@ import torch
 from . import device
 
 WARMUP_STEPS = 2
+ANCHOR = "pindiag monotonic_ns="
+"""Begins the name of a span in the trace that was opened at that moment: traces keep the wall clock, rings do not."""
 LIMIT_S = 30.0
 """A window of slow steps ends here: what it holds by then shows the same as ten of them."""
 
@@ -79,6 +81,9 @@ class Window:
             return True
         try:
             self._profiler.step()
+            if self._done >= 0:
+                with torch.profiler.record_function(f"{ANCHOR}{time.monotonic_ns()}"):
+                    pass
         except Exception as error:
             self._give_up(error)
             return True

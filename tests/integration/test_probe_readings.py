@@ -90,11 +90,16 @@ def test_a_window_is_profiled_after_the_last_block(tmp_path):
     assert (window.reason, window.steps) == (None, 3)
     assert (result.run.path / window.trace).stat().st_size > 0
     assert window.t_ns > result.one(Block).t_ns
+    from pindiag.analysis.trace import monotonic_us
     from pindiag.store import read_trace
 
-    names = [event.name for event in read_trace(result.run.path / window.trace)]
+    events = read_trace(result.run.path / window.trace)
+    names = [event.name for event in events]
     assert sum(name.startswith("ProfilerStep#") for name in names) == 3
     assert sum(name.startswith("Optimizer.step#SGD") for name in names) == 3
+    offset_us = monotonic_us(events)
+    steps = [event.ts + offset_us for event in events if event.name.startswith("ProfilerStep#")]
+    assert result.one(Block).t_ns / 1e3 < min(steps) < max(steps) < window.t_ns / 1e3
 
 
 def test_a_script_that_profiles_itself_gets_no_window(tmp_path):

@@ -4,7 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pindiag.analysis.trace import gpu_step, intersection, length, union, window
+from pindiag.analysis.gpu import gpu_step
+from pindiag.analysis.intervals import intersection, length, union
+from pindiag.analysis.trace import window
 from pindiag.store import read_trace
 
 H200 = Path(__file__).parents[2] / "data" / "h200"

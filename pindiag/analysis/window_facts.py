@@ -1,0 +1,67 @@
+"""Facts from a profiler window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pindiag.analysis.evidence import TrialEvidence
+from pindiag.analysis.fact import fact as _fact
+from pindiag.analysis.intervals import length
+from pindiag.analysis.main_thread import MainThread
+from pindiag.analysis.trace import window
+from pindiag.model import Fact, GpuStep, Scalar
+
+KINDS = "the trace does not tell pinned from pageable"
+NO_CALLS = "the trace shows no call to the accelerator's runtime"
+IDLE_CAUSES = ("wait", "synchronise", "launch", "operators", "python")
+
+
+def of_gpu(trial: TrialEvidence) -> Iterator[Fact]:
+    """What the GPU did, and what kept it idle."""
+    gpu = trial.gpu
+    step: GpuStep | None = None if isinstance(gpu, str) else gpu
+    source = "no trace" if trial.window is None else f"trace {trial.window.trace}"
+    absent = {"pageable_bytes": KINDS, "pinned_bytes": KINDS, "launch_share": NO_CALLS}
+
+    def fact(name: str, value: Scalar, unit: str | None, reason: str) -> Fact:
+        return _fact(name, value, unit, source, gpu if isinstance(gpu, str) else reason, trial=trial.id)
+
+    for name, field, unit in (
+        ("gpu_busy_share", "busy_share", "1"),
+        ("gpu_idle_share", "idle_share", "1"),
+        ("gpu_kernel_ms", "kernel_ms", "ms"),
+        ("gpu_copy_ms", "copy_ms", "ms"),
+        ("gpu_overlap_share", "overlap_share", "1"),
+        ("gpu_copy_gb_per_s", "copy_gb_per_s", "GB/s"),
+        ("gpu_pageable_bytes", "pageable_bytes", "B"),
+        ("gpu_pinned_bytes", "pinned_bytes", "B"),
+        ("gpu_launches", "launches", "launches"),
+        ("gpu_launch_share", "launch_share", "1"),
+        ("gpu_synchronise_ms", "synchronise_ms", "ms"),
+    ):
+        reason = absent.get(field, "the window holds no host-to-device copy")
+        yield fact(name, getattr(step, field, None), unit, reason)
+    idle = None if step is None else step.idle
+    for cause in IDLE_CAUSES:
+        yield fact(f"gpu_idle_{cause}_share", getattr(idle, cause, None), "1", NO_CALLS)
+    longest = step.longest_kernels[0] if step is not None and step.longest_kernels else None
+    yield fact("gpu_longest_kernel", getattr(longest, "name", None), None, "its kernels took no time")
+    yield fact("gpu_longest_kernel_share", getattr(longest, "share", None), "1", "its kernels took no time")
+
+
+def of_script(trial: TrialEvidence) -> Iterator[Fact]:
+    """What `script` is made of, milliseconds of a mean step; the profiler makes all but kernels slower."""
+    events, ran = trial.trace, trial.window
+    bounds = None if isinstance(events, str) else window(events)
+    source = "no trace" if ran is None else f"trace {ran.trace}, slower than the counted blocks"
+    reason = events if isinstance(events, str) else "the trace marks no step"
+    parts: dict[str, float] = {}
+    if bounds is not None and not isinstance(events, str):
+        start, end, steps = bounds
+        stages = MainThread(events, start, end).stages
+        parts = {name: length(found) / steps / 1e3 for name, found in stages.items()}
+    no_calls = None if trial.run.has_accelerator else "no accelerator"
+    for name in ("operators", "launch", "backward", "python"):
+        unseen = no_calls if name == "launch" else None
+        value = None if unseen else parts.get(name)
+        yield _fact(f"script_{name}_ms", value, "ms", source, unseen or reason, trial=trial.id)
