@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -21,7 +22,7 @@ PREPARE = """
 import json, os, sys, time, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 sys.path.append({probe!r})
-from pindiag_probe import files, pinning, workers
+from pindiag_probe import births, files, pinning, workers
 
 def spin(seconds):
     end = time.thread_time() + seconds
@@ -42,7 +43,7 @@ class Data(Dataset):
             raise ValueError("sample 5")
         if self.what == "spins":
             spin(0.01)
-        elif index % 4 == 0:
+        elif self.what != "quick" and index % 4 == 0:
             time.sleep(0.03)
         if self.what == "writes":
             open("worker.log", "a").write(".")
@@ -51,6 +52,19 @@ class Data(Dataset):
 class Stream(IterableDataset):
     def __iter__(self):
         yield from torch.ones(10, 2)
+
+class Parcel:
+    def __init__(self, size):
+        self.size = size
+    def __reduce__(self):
+        time.sleep(0.03)
+        return str, ("x" * self.size,)
+
+def parcel(samples):
+    return default_collate(samples), Parcel(5_000)
+
+def large(samples):
+    return default_collate(samples), Parcel(50_000)
 
 def install(fds=()):
     workers.install({rings!r}, 3, fds)
@@ -112,9 +126,82 @@ print(len(list(loader)))
     assert {batch.launch for batch in batches} == {3}
     assert {batch.samples for batch in batches} == {4}
     # A busy machine only adds time, so the least disturbed batch shows what was planted.
+    assert all(batch.idle_ns is not None and batch.idle_ns >= 0 for batch in batches)
     assert 30e6 <= min(batch.fetch_ns for batch in batches) < 50e6
     assert 20e6 <= min(batch.collate_ns for batch in batches) < 40e6
     assert min(batch.cpu_ns for batch in batches) < 10e6
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_planted_hand_off(child: Child, method: str) -> None:
+    child(
+        f"""
+install()
+list(DataLoader(Data("quick"), 4, num_workers=2, collate_fn=parcel, multiprocessing_context="{method}"))
+"""
+    )
+    batches = child.batches()
+    assert len(batches) == 6
+    told = [batch.hand_off_ns for batch in batches if batch.hand_off_ns is not None]
+    assert len(told) == 6
+    assert 30e6 <= min(told) < 50e6
+    assert all(batch.hand_off_cpu_ns < batch.hand_off_ns for batch in batches)
+    assert all(5_000 < batch.sent_bytes < 6_000 for batch in batches)
+    assert all(batch.handed_ns >= batch.started_ns + batch.hand_off_ns + batch.blocked_ns for batch in batches)
+
+
+def test_planted_idle(child: Child) -> None:
+    child(
+        """
+install()
+for _ in DataLoader(Data("quick"), 4, num_workers=1, prefetch_factor=1):
+    time.sleep(0.2)
+"""
+    )
+    idle = [batch.idle_ns for batch in child.batches()]
+    assert max(idle[2:]) > 100e6  # an index comes with each batch that is taken
+
+
+def test_a_full_pipe_is_no_hand_off(child: Child) -> None:
+    child(
+        """
+install()
+for number, _ in enumerate(DataLoader(Data("quick"), 4, num_workers=1, collate_fn=large, prefetch_factor=5)):
+    time.sleep(2 if number == 0 else 0)
+"""
+    )
+    blocked = max(child.batches(), key=lambda batch: batch.blocked_ns)
+    assert blocked.blocked_ns > 1e9
+    assert blocked.hand_off_ns < 1e9
+
+
+def test_what_the_kernel_counts(child: Child) -> None:
+    child("install()\nlist(DataLoader(Data('spins'), 4, num_workers=1))")
+    batches = child.batches()
+    assert all(batch.process_cpu_ns > 0.9 * batch.cpu_ns for batch in batches)
+    assert sum(batch.minor_faults for batch in batches) > 0
+    assert all(batch.major_faults >= 0 for batch in batches)
+    told = sys.platform == "linux" and os.access("/proc/self/schedstat", os.R_OK)
+    assert all((batch.run_delay_ns is not None) is told for batch in batches)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_pickling_of_workers(child: Child, method: str) -> None:
+    out = child(
+        f"""
+install()
+data = Data("quick")
+data.content = bytes(1_000_000)
+batches = iter(DataLoader(data, 4, num_workers=2, multiprocessing_context="{method}"))
+print(json.dumps(births.figures(batches, next(batches))))
+"""
+    )
+    told = json.loads(out)
+    if method == "fork":
+        assert told == {"pickle_ms": None, "pickle_bytes": None, "batch_pinned": None}
+    else:
+        assert told["pickle_ms"] > 0
+        assert 2_000_000 < told["pickle_bytes"] < 2_100_000
 
 
 def test_planted_spin(child: Child) -> None:
@@ -219,38 +306,42 @@ torch.accelerator.current_device_index = lambda: 0
 torch.accelerator.set_device_index = lambda *_: None
 pinned = []
 def pin(self, *_):
+    began = time.monotonic_ns()
     time.sleep(0.005)
-    pinned.append(1)
+    pinned.append(time.monotonic_ns() - began)
     return self.clone()
 torch.Tensor.pin_memory = pin
 """
 
 PIN_TOTALS = """
+began = time.monotonic_ns()
 for batch in DataLoader(Both(), 4, num_workers={workers}, pin_memory=True):
     pass
-print(json.dumps([len(pinned), *pinning.pin_totals()]))
+wall = time.monotonic_ns() - began
+print(json.dumps([len(pinned), sum(pinned), wall, *pinning.pin_totals()]))
 """
 
 BOTH = """
 class Both(Data):
     def __init__(self):
-        super().__init__("sleeps")
+        super().__init__("quick")
     def __getitem__(self, index):
-        return {"x": super().__getitem__(index), "more": [torch.ones(1)]}
+        if index == 20:
+            time.sleep(1)
+        return {"x": torch.ones(2), "more": [torch.ones(1)]}
 """
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_pin_totals(child: Child, count: int) -> None:
-    import json
-
     out = child(EMULATED_ACCELERATOR + BOTH + "install()\n" + PIN_TOTALS.format(workers=count))
-    tensors, batches, receive_ns, pin_ns, idle_ns, in_main_thread = json.loads(out)
+    tensors, slept_ns, wall_ns, batches, receive_ns, pin_ns, idle_ns, in_main_thread = json.loads(out)
     assert (tensors, batches) == (12, 6)
-    assert 60e6 <= pin_ns < 120e6
+    assert slept_ns <= pin_ns <= wall_ns
     assert in_main_thread is (count == 0)
     if count:
-        assert 100e6 < idle_ns
-        assert 0 < receive_ns < 60e6
+        assert 0.7e9 < idle_ns  # the last batch comes a second after the others
+        assert 0 < receive_ns
+        assert receive_ns + pin_ns + idle_ns <= wall_ns
     else:
         assert idle_ns == receive_ns == 0
