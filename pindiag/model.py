@@ -227,11 +227,20 @@ class Machine(Record, tag="machine", frozen=True, kw_only=True):
     locked_memory_limit_bytes: int | None
     """RLIMIT_MEMLOCK; None: unlimited or not known."""
     gpus: list[dict[str, Scalar]]
-    """One a GPU, from NVML: name, uuid, memory_bytes, driver, pcie_gen, pcie_width, pcie_gen_max, pcie_width_max."""
+    """One a GPU, from NVML: name, uuid, memory_bytes, driver, pcie_gen, pcie_width, pcie_gen_max, pcie_width_max,
+    sm_clock_max_mhz, ordinal (its number in CUDA; None: not visible there), numa_node, local_cpus (CPUs that this
+    process may use on its NUMA node)."""
     fingerprint: str
     """A hash that tells equal machines without naming them."""
     missing: dict[str, str] = {}
-    """What could not be read, with the reason."""
+    """What could not be read, with the reason; also what samples and their processes cannot hold here, by its name
+    there."""
+    affinity: list[int] | None = None
+    """CPUs of the affinity mask."""
+    cpu_quota: float | None = None
+    """CPUs' worth of time that the control group's quota allows; None: no quota."""
+    numa_cpus: dict[str, list[int]] | None = None
+    """CPUs of each NUMA node."""
 
 
 class LaunchBegan(Record, tag="launch_began", frozen=True, kw_only=True):
@@ -270,6 +279,8 @@ class Process(Base, frozen=True, kw_only=True):
     """Time spent runnable but waiting for a CPU (/proc/PID/schedstat, all threads)."""
     read_bytes: int | None
     """Bytes fetched from storage (/proc/PID/io)."""
+    asked_bytes: int | None = None
+    """Bytes that read calls gave it, from storage, the page cache, pipes or sockets (/proc/PID/io rchar)."""
     block_io_delay_s: float | None = None
     """Time spent waiting for block I/O (/proc/PID/stat field 42), where the kernel accounts it."""
     state: str | None = None
@@ -303,6 +314,11 @@ class Sample(Record, tag="sample", frozen=True, kw_only=True):
     pcie_rx_bytes_per_s: int | None
     sampler_cpu_s: float
     """CPU seconds that the sampler itself has used in this launch."""
+    gpu_memory_clock_mhz: int | None = None
+    gpu_power_w: float | None = None
+    pcie_gen: int | None = None
+    """Generation of the link at this moment; an idle one saves power."""
+    pcie_width: int | None = None
 
 
 class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
@@ -316,6 +332,18 @@ class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
     shm_bytes: int | None
     """Shared memory mapped by the tree, counted once (Pss_Shmem)."""
     reason: str | None = None
+
+
+class StorageSeen(Record, tag="storage_seen", frozen=True, kw_only=True):
+    """Files of one mount, which makers of batches had open for reading or mapped; once a launch, mount and way."""
+
+    filesystem: str
+    """"ext4", "nfs4", "overlay", "fuse.s3fs", ..."""
+    device: str | None
+    """Block device, e.g. "/dev/nvme0n1p2"; None where there is none, as on a network."""
+    rotational: bool | None
+    """Whether the device turns; None where the kernel does not tell."""
+    how: Literal["open", "mapped"]
 
 
 class BlocksOrdered(Record, tag="blocks_ordered", frozen=True, kw_only=True):
@@ -392,6 +420,20 @@ class LoaderIterated(Record, tag="loader_iterated", frozen=True, kw_only=True):
     pickle_bytes: int | None = None
     batch_pinned: bool | None = None
     """Whether all tensors of its first batch were pinned; None where none was to be."""
+
+
+class LoaderSeen(Record, tag="loader_seen", frozen=True, kw_only=True):
+    """An iterator over a loader that does not train was exhausted, or the launch has ended."""
+
+    loader: int
+    iterator: int
+    batches: int
+    wait_ms: float
+    """Time in `__iter__` and in `next()`."""
+    seconds: float
+    """From the call of `__iter__` to its exhaustion, or to its last batch."""
+    whole: bool
+    """Whether it was exhausted."""
 
 
 class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
@@ -608,6 +650,7 @@ AnyRecord = (
     | LaunchEnded
     | Sample
     | MemoryRead
+    | StorageSeen
     | BlocksOrdered
     | TreatmentRefused
     | FilesSettled
@@ -615,6 +658,7 @@ AnyRecord = (
     | LaunchStarted
     | LoaderMade
     | LoaderIterated
+    | LoaderSeen
     | LoaderChosen
     | FirstStep
     | TreatmentApplied
@@ -796,6 +840,28 @@ class SamplerFigures(Base, frozen=True, kw_only=True):
     gpu_utilization: float | None
     worker_threads: int | None = None
     """Most threads of one worker."""
+    throttled_share: float | None = None
+    """Seconds a second in which the CPU quota held tasks of the control group back."""
+    shm_used_bytes: int | None = None
+    """Most of /dev/shm that was in use, by whomever."""
+    fetched_bytes_per_s: float | None = None
+    """What read calls gave those who make batches (workers; without them the main process)."""
+    storage_bytes_per_s: float | None = None
+    """What of it, and of mapped files, came from storage."""
+    gpu_memory_utilization: float | None = None
+    """Share of the time in which the GPU's memory was read or written."""
+    gpu_sm_clock_mhz: float | None = None
+    gpu_memory_clock_mhz: float | None = None
+    gpu_power_w: float | None = None
+    gpu_slowed_share: float | None = None
+    """Share of the samples in which power or heat held the clocks down."""
+    gpu_clock_reasons: str | None = None
+    """What held the clocks down, in words; "nothing" where nothing did."""
+    pcie_rx_bytes_per_s: float | None = None
+    """Towards the GPU."""
+    pcie_gen: int | None = None
+    """Best that was seen."""
+    pcie_width: int | None = None
 
 
 class ProfilerFigures(Base, frozen=True, kw_only=True):
@@ -941,6 +1007,24 @@ class Verdict(Base, frozen=True, kw_only=True):
     confidence: Literal["confirmed", "suspected", "none"]
 
 
+class OtherLoader(Base, frozen=True, kw_only=True):
+    """A loader of the script that does not train; all loaders made at one place count as one."""
+
+    location: str
+    dataset_class: str
+    configuration: Configuration
+    batches: int
+    """Seen in all launches."""
+    wait_ms: float | None
+    """A mean batch: how long the script waited for it, the birth of its iterators included."""
+    pass_s: float | None
+    """One whole pass, the script's own work on its batches included, median."""
+    epoch_share: float | None
+    """Of an epoch of training (of the script as written) with one such pass."""
+    reason: str | None = None
+    """Why figures are missing."""
+
+
 class LoaderFigures(Base, frozen=True, kw_only=True):
     """The training loader."""
 
@@ -950,6 +1034,8 @@ class LoaderFigures(Base, frozen=True, kw_only=True):
     batches_per_epoch: int | None
     sample_bytes: int | None
     batch_bytes: int | None
+    beside: list[OtherLoader] = []
+    """What is known of the others."""
 
 
 class NoiseFloor(Base, frozen=True, kw_only=True):
