@@ -77,6 +77,10 @@ class _TimedQueue:
         finally:
             self._polled_ns += time.monotonic_ns() - started_ns
 
+    def let_go(self) -> None:
+        """Leave the queue as it was: one that refers to itself would keep its descriptors until garbage is collected."""
+        self._queue._poll = self._poll
+
     def get(self, *args: Any, **kwargs: Any) -> Any:
         self._polled_ns = 0
         started_ns = time.monotonic_ns()
@@ -92,7 +96,13 @@ def timed_pin_loop(loop: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(loop)
     def timed(in_queue: Any, *args: Any, **kwargs: Any) -> Any:
-        return loop(_TimedQueue(in_queue) if hasattr(in_queue, "_poll") else in_queue, *args, **kwargs)
+        if not hasattr(in_queue, "_poll"):
+            return loop(in_queue, *args, **kwargs)
+        timed_queue = _TimedQueue(in_queue)
+        try:
+            return loop(timed_queue, *args, **kwargs)
+        finally:
+            timed_queue.let_go()
 
     return timed
 

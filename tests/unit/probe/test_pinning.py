@@ -51,9 +51,11 @@ def test_pin_thread_totals(clock) -> None:
     pinned: list[object] = []
     before = pinning.pin_totals()
     target = pinning.timed_pin_loop(loop)
-    thread = threading.Thread(target=target, args=(SlowQueue(clock, ["x", "y"], None, "z"), pinned))
+    in_queue = SlowQueue(clock, ["x", "y"], None, "z")
+    thread = threading.Thread(target=target, args=(in_queue, pinned))
     thread.start()
     thread.join()
+    assert in_queue._poll == in_queue.poll  # as it was
     assert pinned == [["x", "y"], None, "z"]
     # Pinned are two batches (None is an answer without one): 3 calls of 200 ns for the list, 1 for "z".
     assert difference(before, pinning.pin_totals()) == (2, 225, 800, 4000)
