@@ -12,6 +12,7 @@ from . import loader as loaders
 from .batch import BatchFacts, leading_dimension
 from .epochs import Epochs
 from .index_stream import IndexStream
+from .passages import Passage
 
 
 class Made(NamedTuple):
@@ -43,6 +44,7 @@ class Watch:
         delivered: batches that the target has received.
         open: whether it may have more to give.
         fresh: whether torch's iterator has given nothing yet.
+        passage: what it cost so far, while it is not known to train.
     """
 
     def __init__(self, made: Made, asked: Any, epochs: Epochs, stream: IndexStream | None) -> None:
@@ -52,6 +54,7 @@ class Watch:
         self.stream = stream
         self.served: Any = asked
         self.facts: BatchFacts | None = None
+        self.passage: Passage | None = None
         self.delivered = 0
         self.restarts = 0
         self.open = True
@@ -75,6 +78,12 @@ class Watch:
     def iterator(self) -> Any:
         """Torch's; None once the target has let go of it (a watch must not keep its workers alive)."""
         return self._iterator() if self._iterator is not None else None
+
+    def waited(self, wait_ns: int) -> None:
+        """The target has got a batch from it, outside the training loop."""
+        self.delivered += 1
+        if self.passage is not None:
+            self.passage.took(wait_ns)
 
     def samples_of(self, batch: Any) -> int:
         """A batch has arrived; its samples as the index batch says, else by the leading dimension of its tensors."""
