@@ -1185,6 +1185,19 @@ class Span(Base, frozen=True, kw_only=True):
     end_ms: float
 
 
+Waits = Literal[
+    "main_for_workers",
+    "main_for_pin_thread",
+    "main_for_loader",
+    "main_for_itself",
+    "main_for_copies",
+    "main_for_gpu",
+    "gpu_for_main",
+    "all_for_gpu",
+]
+"""Who waits for whom: `main_for_loader` where it is not known for what of it, `main_for_itself` without workers."""
+
+
 class Drawing(Base, frozen=True, kw_only=True):
     """What the HTML report draws beyond report.json."""
 
@@ -1198,6 +1211,8 @@ class Drawing(Base, frozen=True, kw_only=True):
     """Where its bars come from, and how exactly lanes are aligned."""
     timeline_steps_ms: list[float] = []
     """Where each of its steps begins, and the last one ends."""
+    timeline_waits: Waits | None = None
+    """Of its steps; None where it cannot be said."""
     slowest: list[Span] = []
     """The slowest step seen there; empty where none stands out."""
     slowest_over_median: float | None = None

@@ -53,6 +53,7 @@ class View:
     machine_holes: list[str]
     machine_reason: str
     timeline_chart: Chart | None
+    slowest_chart: Chart | None
     timeline_reason: str
     frontier_chart: Chart | None
     beyond: list[beyond.Change]
@@ -117,6 +118,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         machine_holes=holes,
         machine_reason=drawing.series_reason or "no series was recorded",
         timeline_chart=time.timeline_chart(drawing, labels, spoken),
+        slowest_chart=time.slowest_chart(drawing, spoken),
         timeline_reason=drawing.timeline_reason or "no profiler window was recorded",
         frontier_chart=sweep.frontier_chart(measured, report),
         beyond=beyond.changes(report),

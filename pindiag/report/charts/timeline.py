@@ -11,21 +11,37 @@ from matplotlib.figure import Figure
 
 from pindiag.model import Span
 from pindiag.report.charts import _svg
-from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, LINE, MUTED
+from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, LINE, MUTED, SOFT
 
 _LANES = ("pin thread", "main", "copies", "kernels")
 _MOST_LANES = 12
-_IDLE = frozenset(("wait", "idle", "synchronise"))
+_IDLE = frozenset(("wait", "idle", "blocked", "synchronise"))
+_LIGHT = frozenset(("collate", "python", "step"))
+"""Told from their neighbours by a lighter fill."""
+_SCRIPT = frozenset(("operators", "backward", "python"))
+_BESIDE = "hand-off"
+"""Runs in a thread of its own, beside the rest of its lane: the lower half of it."""
+_LETTER_PX = 6.3
 
 
-def chart(spans: Sequence[Span], spoken: str, title: str) -> Markup:
-    """A lane for each worker, thread and stream; waiting is hollow."""
+def chart(
+    spans: Sequence[Span], marks_ms: Sequence[float], spoken: str, title: str, *, slug: str = "timeline"
+) -> Markup:
+    """A lane for each worker, thread and stream; waiting is hollow.
+
+    Args:
+        spans: the bars.
+        marks_ms: where steps begin and end, milliseconds.
+        spoken: the stage that the verdict speaks of.
+        title: the conclusion.
+        slug: prefix of all ids.
+    """
     lanes = _lanes(spans)
     return _svg.draw(
-        "timeline",
+        slug,
         title,
         f"Milliseconds over some steps. Lanes from above: {', '.join(lanes)}. Hollow bars are waits.",
-        lambda narrow: _figure(spans, lanes, spoken, narrow),
+        lambda narrow: _figure(spans, lanes, marks_ms, spoken, narrow),
     )
 
 
@@ -43,14 +59,18 @@ def _by_way(lane: str) -> tuple[int, str, int]:
     return (0, lane[: number.start()] if number else lane, int(number[0]) if number else 0)
 
 
-def _figure(spans: Sequence[Span], lanes: Sequence[str], spoken: str, narrow: bool) -> Figure:
+def _figure(
+    spans: Sequence[Span], lanes: Sequence[str], marks_ms: Sequence[float], spoken: str, narrow: bool
+) -> Figure:
     width, lane_height, left = (_svg.NARROW_WIDTH, 26, 72) if narrow else (_svg.WIDE_WIDTH, 28, 92)
     height = len(lanes) * lane_height + _svg.AXIS_HEIGHT
     figure = _svg.canvas(width, height)
     box = (left / width, _svg.AXIS_HEIGHT / height, 1 - (left + 40) / width, 1 - _svg.AXIS_HEIGHT / height)
     ax = figure.add_axes(box)
-    start = min(span.start_ms for span in spans)
-    end = max(span.end_ms for span in spans)
+    end = max([span.end_ms for span in spans] + list(marks_ms[-1:])) or 1.0
+    px_per_ms = (width - left - 40) / end
+    for mark in marks_ms[1:-1]:
+        ax.axvline(mark, color=MUTED, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     for index, lane in enumerate(lanes):
         ax.axhline(-index, color=LINE, linewidth=1, zorder=0)
         ax.annotate(
@@ -64,24 +84,38 @@ def _figure(spans: Sequence[Span], lanes: Sequence[str], spoken: str, narrow: bo
             color=INK if lane in _LANES else MUTED,
             size=11 if narrow else 12,
         )
-        for hollow in (False, True):
-            _bars(
-                ax, [one for one in spans if one.lane == lane and (one.name in _IDLE) == hollow], index, start, spoken
-            )
+        for bar in sorted((one for one in spans if one.lane == lane), key=_paint_order):
+            _bar(ax, bar, index, _is_spoken(bar.name, spoken), px_per_ms)
     ax.set(ylim=(0.5 - len(lanes), 0.5), yticks=[])
-    ticks = _svg.nice_ticks(end - start, 3 if narrow else 6)
+    ticks = _svg.nice_ticks(end, 3 if narrow else 6)
     texts = [f"{tick:g}" for tick in ticks]
-    _svg.finish_x(ax, (0, (end - start) or 1.0), ticks, [*texts[:-1], f"{texts[-1]} ms"])
+    _svg.finish_x(ax, (0, end), ticks, [*texts[:-1], f"{texts[-1]} ms"])
     return figure
 
 
-def _bars(ax: Axes, spans: Sequence[Span], index: int, start: float, spoken: str) -> None:
-    if not spans:
-        return
-    ax.broken_barh(
-        [(span.start_ms - start, span.end_ms - span.start_ms) for span in spans],
-        (-index - 0.3, 0.6),
-        facecolors=[BG if span.name in _IDLE else ACCENT if span.name == spoken else BAR for span in spans],
-        edgecolors=[ACCENT if span.name == spoken else BAR for span in spans],
-        linewidth=1,
+def _is_spoken(name: str, spoken: str) -> bool:
+    return name == spoken or (spoken == "script" and name in _SCRIPT)
+
+
+def _paint_order(bar: Span) -> int:
+    """Hollow bars over filled ones, and what runs beside a lane over both."""
+    return 2 if bar.name == _BESIDE else int(bar.name in _IDLE)
+
+
+def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float) -> None:
+    edge = ACCENT if is_spoken else BAR
+    face, words = (
+        (BG, INK)
+        if bar.name in _IDLE
+        else (ACCENT, BG)
+        if is_spoken
+        else (SOFT, INK)
+        if bar.name in _LIGHT
+        else (BAR, BG)
     )
+    bottom, height = (-index - 0.38, 0.26) if bar.name == _BESIDE else (-index - 0.3, 0.6)
+    length = bar.end_ms - bar.start_ms
+    ax.broken_barh([(bar.start_ms, length)], (bottom, height), facecolors=face, edgecolors=edge, linewidth=1, zorder=2)
+    if bar.name not in (bar.lane, _BESIDE) and length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
+        middle = bar.start_ms + length / 2
+        ax.text(middle, -index, bar.name, color=words, ha="center", va="center_baseline", size=10, zorder=3)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pindiag.model import Drawing
+from pindiag import figures
+from pindiag.model import Drawing, Waits
 from pindiag.report.charts import machine, timeline
 from pindiag.report.charts._svg import Chart
+
+_WAITS: Mapping[Waits, str] = {
+    "main_for_workers": "The main thread waits for its workers",
+    "main_for_pin_thread": "The main thread waits for the pin thread",
+    "main_for_loader": "The main thread waits for its loader",
+    "main_for_itself": "The main thread loads its batches itself, and nothing else meanwhile",
+    "main_for_copies": "The main thread waits for copies to the GPU",
+    "main_for_gpu": "The main thread waits for the GPU",
+    "gpu_for_main": "The GPU waits for the main thread to give it work",
+    "all_for_gpu": "Everything waits for the GPU",
+}
 
 
 def machine_chart(drawing: Drawing, title: str) -> tuple[Chart | None, list[str]]:
@@ -24,10 +36,19 @@ def machine_chart(drawing: Drawing, title: str) -> tuple[Chart | None, list[str]
 
 
 def timeline_chart(drawing: Drawing, labels: Mapping[str, str], spoken: str) -> Chart | None:
-    """Who waits for whom; None where no trace was recorded."""
+    """Who waits for whom; None where no step was recorded."""
     if not drawing.timeline:
         return None
     trial = drawing.timeline_trial or ""
-    title = f"Some steps of {labels.get(trial, trial) or 'the script'}"
-    caption = "From the profiler window after the counted blocks. Hollow bars are waits."
-    return Chart(timeline.chart(drawing.timeline, spoken, title), title, caption)
+    shown = f"ypical steps of {labels.get(trial, trial) or 'the script'}"
+    title = f"{_WAITS[drawing.timeline_waits]}: t{shown}" if drawing.timeline_waits else f"T{shown}"
+    caption = f"{drawing.timeline_source or ''} Hollow bars are waits; a hand-off runs beside the next fetch.".strip()
+    return Chart(timeline.chart(drawing.timeline, drawing.timeline_steps_ms, spoken, title), title, caption)
+
+
+def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:
+    """The slowest step; None where none stands out."""
+    if not drawing.slowest or drawing.slowest_over_median is None:
+        return None
+    title = f"The slowest of these steps took {figures.ratio(drawing.slowest_over_median)} as long as the median"
+    return Chart(timeline.chart(drawing.slowest, [], spoken, title, slug="slowest"), title)

@@ -66,7 +66,7 @@ def charts(report, rows, measured):
             ],
             "T",
         ),
-        "timeline": timeline.chart(drawing.timeline, "wait", "T"),
+        "timeline": timeline.chart(drawing.timeline, drawing.timeline_steps_ms, "wait", "T"),
     }
 
 

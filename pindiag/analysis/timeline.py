@@ -1,0 +1,204 @@
+"""A step explained: typical steps and the slowest one, with workers, threads and streams as lanes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Protocol
+
+import numpy as np
+
+from pindiag.analysis.evidence import TrialEvidence
+from pindiag.analysis.intervals import Spans, spans, union
+from pindiag.analysis.main_thread import MainThread
+from pindiag.analysis.trace import NEXT_BATCH, Event, monotonic_us, window
+from pindiag.analysis.who_waits import who_waits
+from pindiag.analysis.workers import during
+from pindiag.model import Block, Span, Waits, WorkerBatch
+
+TYPICAL_STEPS = 3
+SLOW = 1.25
+"""A slowest step that takes no longer than this times the median does not stand out."""
+HAIR = 1 / 1500
+"""Of what is drawn: closer bars of one name become one, shorter ones are left out; nobody would see it."""
+NO_STEP = "no step was measured"
+FROM_RECORDS = (
+    "From the counted blocks: the probe's records of the main thread and of the workers, on one clock. "
+    "There is no profiler window to tell more of the step."
+)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Typical steps and the slowest."""
+
+    typical: list[Span]
+    marks_ms: list[float]
+    """Where each typical step begins, and the last one ends."""
+    waits: Waits | None
+    slowest: list[Span]
+    slowest_over_median: float | None
+    source: str
+
+
+class _Recording(Protocol):
+    @property
+    def marks(self) -> Sequence[float]:
+        """Microseconds at which steps begin, and the last one ends."""
+
+    @property
+    def source(self) -> str:
+        """Where its bars come from."""
+
+    def bars(self, begin: float, end: float) -> Iterator[Span]:
+        """What was done between two moments; time 0 is the first."""
+
+
+def steps(trial: TrialEvidence) -> Steps | None:
+    """Steps of a trial from its profiler window or, without one, from its records; None where no step was seen."""
+    found = _recording(trial)
+    if found is None:
+        return None
+    lengths = [after - before for before, after in itertools.pairwise(found.marks)]
+    first = nearest_the_median(lengths, TYPICAL_STEPS)
+    last = min(first + TYPICAL_STEPS, len(lengths))
+    begin = found.marks[first]
+    typical = list(found.bars(begin, found.marks[last]))
+    slow = stands_out(lengths)
+    return Steps(
+        typical=typical,
+        marks_ms=[(mark - begin) / 1e3 for mark in found.marks[first : last + 1]],
+        waits=who_waits(typical, (found.marks[last] - begin) / 1e3, workers=trial.configuration.num_workers > 0),
+        slowest=[] if slow is None else list(found.bars(found.marks[slow], found.marks[slow + 1])),
+        slowest_over_median=None if slow is None else lengths[slow] / median(lengths),
+        source=found.source,
+    )
+
+
+def _recording(trial: TrialEvidence) -> _Recording | None:
+    if not isinstance(trial.trace, str):
+        traced = _Traced(trial, trial.trace)
+        if len(traced.marks) > 1:
+            return traced
+    return _Recorded(trial, trial.blocks[0]) if trial.blocks and trial.blocks[0].step_ms else None
+
+
+def nearest_the_median(lengths: Sequence[float], count: int) -> int:
+    """Where those `count` steps in a row begin that are, together, nearest the median of all."""
+    middle = median(lengths)
+    off = [abs(step - middle) for step in lengths]
+    return min(range(max(len(off) - count, 0) + 1), key=lambda first: sum(off[first : first + count]))
+
+
+def stands_out(lengths: Sequence[float]) -> int | None:
+    """The slowest step, where it is much slower than the median."""
+    slowest = max(range(len(lengths)), key=lengths.__getitem__)
+    return slowest if lengths[slowest] > SLOW * median(lengths) else None
+
+
+def _cut(lane: str, name: str, found: Spans, begin: float, end: float) -> Iterator[Span]:
+    """Bars for what falls between two moments."""
+    hair = (end - begin) * HAIR
+    shown = np.clip(found[(found[:, 1] > begin) & (found[:, 0] < end)], begin, end)
+    for start, stop in union(shown, hair).tolist():
+        if stop - start >= hair:
+            yield Span(lane=lane, name=name, start_ms=(start - begin) / 1e3, end_ms=(stop - begin) / 1e3)
+
+
+class _Workers:
+    """The workers of one launch.
+
+    Args:
+        batches: of that launch, in the order of time.
+        offset_us: what takes the recording's times to the rings' clock.
+    """
+
+    def __init__(self, batches: Sequence[WorkerBatch], offset_us: float) -> None:
+        self._batches = batches
+        self._offset_us = offset_us
+
+    def bars(self, begin: float, end: float) -> Iterator[Span]:
+        """What they did; a batch may have been begun long before."""
+        long_ago = begin - 10 * (end - begin)
+        shown = during(self._batches, *(round((moment + self._offset_us) * 1e3) for moment in (long_ago, end)))
+        for batch in shown:
+            for name, start_ns, length_ns in _stages(batch):
+                start = start_ns / 1e3 - self._offset_us
+                yield from _cut(
+                    f"worker {batch.worker}", name, np.array([[start, start + length_ns / 1e3]]), begin, end
+                )
+
+
+def _stages(batch: WorkerBatch) -> Iterator[tuple[str, int, int]]:
+    """Name, beginning and length of what a worker did for a batch."""
+    collated_ns = batch.started_ns + batch.fetch_ns
+    yield "idle", batch.started_ns - (batch.idle_ns or 0), batch.idle_ns or 0
+    yield "fetch", batch.started_ns, batch.fetch_ns
+    yield "collate", collated_ns, batch.collate_ns
+    if batch.handed_ns is not None and batch.hand_off_ns is not None:
+        began_ns = collated_ns + batch.collate_ns
+        yield "hand-off", began_ns, batch.hand_off_ns
+        yield "blocked", began_ns + batch.hand_off_ns, batch.handed_ns - began_ns - batch.hand_off_ns
+
+
+class _Traced:
+    """A profiler window; the bars of workers come from their rings."""
+
+    def __init__(self, trial: TrialEvidence, events: Sequence[Event]) -> None:
+        bounds = window(events)
+        self.marks: list[float] = []
+        if bounds is None:
+            return
+        start, end, _ = bounds
+        fetches = sorted(event.ts for event in events if event.name.startswith(NEXT_BATCH) and event.ts >= start)
+        self.marks = [*fetches, end]
+        self._main = MainThread(events, start, end)
+        self._pins = spans(
+            event for event in events if event.name == "aten::pin_memory" and event.tid != self._main.tid
+        )
+        self._copies = {
+            kind: spans(event for event in events if event.cat == "gpu_memcpy" and kind in event.name)
+            for kind in ("HtoD", "DtoH", "DtoD")
+        }
+        self._kernels = spans(event for event in events if event.cat == "kernel")
+        offset_us = monotonic_us(events)
+        batches = [] if trial.window is None else trial.run.batches.get(trial.window.launch, [])
+        self._workers = None if offset_us is None or not batches else _Workers(batches, offset_us)
+        self.source = "From the profiler window after the counted blocks, which slows the script but not the kernels."
+        if self._workers is not None:
+            self.source += " Workers are from their own records, aligned to some 10 µs."
+
+    def bars(self, begin: float, end: float) -> Iterator[Span]:
+        """What was done between two moments."""
+        for name, found in self._main.lane.items():
+            yield from _cut("main", name, found, begin, end)
+        yield from _cut("pin thread", "pin", self._pins, begin, end)
+        for name, found in self._copies.items():
+            yield from _cut("copies", name, found, begin, end)
+        yield from _cut("kernels", "kernels", self._kernels, begin, end)
+        if self._workers is not None:
+            yield from self._workers.bars(begin, end)
+
+
+class _Recorded:
+    """A counted block; what the main thread did besides waiting is not told step by step."""
+
+    source = FROM_RECORDS
+
+    def __init__(self, trial: TrialEvidence, block: Block) -> None:
+        lengths_us = [1e3 * step for step in block.step_ms]
+        self.marks = [block.started_ns / 1e3 + passed for passed in (0.0, *itertools.accumulate(lengths_us))]
+        waits_us = [min(1e3 * wait, step) for wait, step in zip(block.step_wait_ms, lengths_us, strict=False)]
+        began = np.array(self.marks[: len(waits_us)])
+        waited = began + np.array(waits_us)
+        self._waits = np.column_stack((began, waited))
+        self._rest = np.column_stack((waited, self.marks[1 : len(waits_us) + 1]))
+        self._workers = _Workers(trial.run.batches.get(block.launch, []), 0.0)
+
+    def bars(self, begin: float, end: float) -> Iterator[Span]:
+        """What was done between two moments."""
+        yield from _cut("main", "wait", self._waits, begin, end)
+        yield from _cut("main", "step", self._rest, begin, end)
+        yield from self._workers.bars(begin, end)
