@@ -78,7 +78,7 @@ class _TimedQueue:
             self._polled_ns += time.monotonic_ns() - started_ns
 
     def let_go(self) -> None:
-        """Leave the queue as it was: one that refers to itself would keep its descriptors until garbage is collected."""
+        """Leave the queue as it was: one that refers to itself keeps its descriptors until garbage is collected."""
         self._queue._poll = self._poll
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
