@@ -120,9 +120,10 @@ class _Workers:
         self._offset_us = offset_us
 
     def bars(self, begin: float, end: float) -> Iterator[Span]:
-        """What they did; a batch may have been begun long before."""
-        long_ago = begin - 10 * (end - begin)
-        shown = during(self._batches, *(round((moment + self._offset_us) * 1e3) for moment in (long_ago, end)))
+        """What they did; what is seen of a batch may be the wait before it, or what was begun long before."""
+        reach = 10 * (end - begin)
+        moments = (begin - reach + self._offset_us, end + reach + self._offset_us)
+        shown = during(self._batches, *(round(moment * 1e3) for moment in moments))
         for batch in shown:
             for name, start_ns, length_ns in _stages(batch):
                 start = start_ns / 1e3 - self._offset_us

@@ -1,11 +1,9 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pindiag.analysis.gpu import gpu_step
-from pindiag.analysis.intervals import intersection, length, union
 from pindiag.analysis.trace import window
 from pindiag.store import read_trace
 
@@ -104,12 +102,3 @@ def test_a_trace_that_tells_nothing_says_why(events, reason):
 def test_without_copies_there_is_no_overlap():
     gpu = gpu_step([step(1, 0, 100), Event("kernel", "k", 50, 10)])
     assert (gpu.overlap_share, gpu.copy_gb_per_s, gpu.copy_ms) == (None, None, 0.0)
-
-
-def test_union_and_intersection():
-    found = union(np.array([[5.0, 6.0], [0.0, 3.0], [1.0, 2.0], [2.5, 4.0]]))
-    assert found.tolist() == [[0.0, 4.0], [5.0, 6.0]]
-    assert union(found, gap=1.0).tolist() == [[0.0, 6.0]]
-    assert length(found) == 5.0
-    assert intersection(found, np.array([[3.0, 5.5]])).tolist() == [[3.0, 4.0], [5.0, 5.5]]
-    assert len(union(np.empty((0, 2)))) == 0
