@@ -139,9 +139,9 @@ def _stages(batch: WorkerBatch) -> Iterator[tuple[str, int, int]]:
     yield "fetch", batch.started_ns, batch.fetch_ns
     yield "collate", collated_ns, batch.collate_ns
     if batch.handed_ns is not None and batch.hand_off_ns is not None:
-        began_ns = collated_ns + batch.collate_ns
-        yield "hand-off", began_ns, batch.hand_off_ns
-        yield "blocked", began_ns + batch.hand_off_ns, batch.handed_ns - began_ns - batch.hand_off_ns
+        sent_ns = batch.handed_ns - (batch.blocked_ns or 0)
+        yield "hand-off", sent_ns - batch.hand_off_ns, batch.hand_off_ns
+        yield "blocked", sent_ns, batch.blocked_ns or 0
 
 
 class _Traced:
@@ -154,7 +154,8 @@ class _Traced:
             return
         start, end, _ = bounds
         fetches = sorted(event.ts for event in events if event.name.startswith(NEXT_BATCH) and event.ts >= start)
-        self.marks = [*fetches, end]
+        # the last step ends with the profiler's own end
+        self.marks = fetches if len(fetches) > 1 else [*fetches, end]
         self._main = MainThread(events, start, end)
         self._pins = spans(
             event for event in events if event.name == "aten::pin_memory" and event.tid != self._main.tid

@@ -16,7 +16,7 @@ MOST = 0.5
 FULL = 0.9
 """Of the steps: a GPU that runs for that long is the limit itself."""
 WORK = ("operators", "backward", "optimizer", "python")
-BUSY = ("fetch", "collate", "hand-off", "blocked")
+BUSY = ("fetch", "collate", "hand-off")
 
 
 def who_waits(found: Sequence[Span], end_ms: float, *, workers: bool) -> Waits | None:

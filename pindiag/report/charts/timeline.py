@@ -19,8 +19,8 @@ _IDLE = frozenset(("wait", "idle", "blocked", "synchronise"))
 _LIGHT = frozenset(("collate", "python", "step"))
 """Told from their neighbours by a lighter fill."""
 _SCRIPT = frozenset(("operators", "backward", "python"))
-_BESIDE = "hand-off"
-"""Runs in a thread of its own, beside the rest of its lane: the lower half of it."""
+_BESIDE = frozenset(("hand-off", "blocked"))
+"""In a thread of its own, beside the rest of its lane: at the lower edge of it."""
 _LETTER_PX = 6.3
 
 
@@ -85,7 +85,7 @@ def _figure(
             size=11 if narrow else 12,
         )
         for bar in sorted((one for one in spans if one.lane == lane), key=_paint_order):
-            _bar(ax, bar, index, _is_spoken(bar.name, spoken), px_per_ms)
+            _bar(ax, bar, index, _is_spoken(bar.name, spoken), None if narrow else px_per_ms)
     ax.set(ylim=(0.5 - len(lanes), 0.5), yticks=[])
     ticks = _svg.nice_ticks(end, 3 if narrow else 6)
     texts = [f"{tick:g}" for tick in ticks]
@@ -99,23 +99,28 @@ def _is_spoken(name: str, spoken: str) -> bool:
 
 def _paint_order(bar: Span) -> int:
     """Hollow bars over filled ones, and what runs beside a lane over both."""
-    return 2 if bar.name == _BESIDE else int(bar.name in _IDLE)
+    return 2 if bar.name in _BESIDE else int(bar.name in _IDLE)
 
 
-def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float) -> None:
-    edge = ACCENT if is_spoken else BAR
-    face, words = (
-        (BG, INK)
-        if bar.name in _IDLE
-        else (ACCENT, BG)
-        if is_spoken
-        else (SOFT, INK)
-        if bar.name in _LIGHT
-        else (BAR, BG)
-    )
-    bottom, height = (-index - 0.38, 0.26) if bar.name == _BESIDE else (-index - 0.3, 0.6)
+def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float | None) -> None:
+    """A bar and, where it has room and the drawing's scale is given, its name."""
+    hollow, beside = bar.name in _IDLE, bar.name in _BESIDE
+    filled = (ACCENT, BG) if is_spoken else (SOFT, INK) if bar.name in _LIGHT else (BAR, BG)
+    face, words = (BG, INK) if hollow else filled
+    edge = (ACCENT if is_spoken else BAR) if hollow else BG
+    bottom, height = (-index - 0.38, 0.26) if beside else (-index - 0.3, 0.6)
     length = bar.end_ms - bar.start_ms
-    ax.broken_barh([(bar.start_ms, length)], (bottom, height), facecolors=face, edgecolors=edge, linewidth=1, zorder=2)
-    if bar.name not in (bar.lane, _BESIDE) and length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
+    thin = px_per_ms is None or length * px_per_ms < 3
+    ax.broken_barh(
+        [(bar.start_ms, length)],
+        (bottom, height),
+        facecolors=face,
+        edgecolors=face if thin and not hollow else edge,
+        linewidth=1,
+        zorder=2,
+    )
+    if px_per_ms is None or beside or bar.name == bar.lane:
+        return
+    if length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
         middle = bar.start_ms + length / 2
         ax.text(middle, -index, bar.name, color=words, ha="center", va="center_baseline", size=10, zorder=3)

@@ -42,8 +42,18 @@ def timeline_chart(drawing: Drawing, labels: Mapping[str, str], spoken: str) -> 
     trial = drawing.timeline_trial or ""
     shown = f"ypical steps of {labels.get(trial, trial) or 'the script'}"
     title = f"{_WAITS[drawing.timeline_waits]}: t{shown}" if drawing.timeline_waits else f"T{shown}"
-    caption = f"{drawing.timeline_source or ''} Hollow bars are waits; a hand-off runs beside the next fetch.".strip()
+    caption = f"{drawing.timeline_source or ''} Hollow bars are waits. {_notes(drawing)}".strip()
     return Chart(timeline.chart(drawing.timeline, drawing.timeline_steps_ms, spoken, title), title, caption)
+
+
+def _notes(drawing: Drawing) -> str:
+    """Words on bars that do not speak for themselves, where they are drawn."""
+    names = {span.name for span in drawing.timeline}
+    said = {
+        "hand-off": "At the lower edge of a worker's lane: the thread that hands its batches over.",
+        "python": "Python: all that is not in PyTorch, among it the release of a batch's memory.",
+    }
+    return " ".join(words for name, words in said.items() if name in names)
 
 
 def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:
