@@ -233,8 +233,10 @@ class Machine(Record, tag="machine", frozen=True, kw_only=True):
     fingerprint: str
     """A hash that tells equal machines without naming them."""
     missing: dict[str, str] = {}
-    """What could not be read, with the reason; also what samples and their processes cannot hold here, by its name
-    there."""
+    """What could not be read, with the reason."""
+    not_sampled: dict[str, str] = {}
+    """What samples and their processes cannot hold here, with the reason: psi_cpu, psi_io, psi_memory, read_bytes,
+    run_delay, storage, throttled."""
     affinity: list[int] | None = None
     """CPUs of the affinity mask."""
     cpu_quota: float | None = None

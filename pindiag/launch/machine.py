@@ -12,11 +12,12 @@ from typing import Any
 
 import psutil
 
-from pindiag.launch import cgroups
+from pindiag.launch import cgroups, numa
 from pindiag.launch.cpus import usable_cpus
 from pindiag.launch.nvml import Nvml
+from pindiag.launch.offered import not_offered
 from pindiag.launch.reckon import FreeMemory
-from pindiag.model import Machine
+from pindiag.model import Machine, Scalar
 
 
 def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
@@ -25,7 +26,9 @@ def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
     cpus, reason = usable_cpus(root)
     memory = psutil.virtual_memory()
     shm = _ask(lambda: os.statvfs(root / "dev/shm"), missing, "shm_bytes", "there is no /dev/shm")
-    gpus = nvml.gpus()
+    nodes = _ask(lambda: numa.cpus_by_node(root), missing, "numa_cpus", "the platform does not tell NUMA nodes")
+    affinity = _ask(lambda: sorted(os.sched_getaffinity(0)), missing, "affinity", "the platform has no affinity masks")
+    gpus = [_placed(gpu, nodes, affinity, root) for gpu in nvml.gpus()]
     if nvml.reason is not None:
         missing["gpus"] = nvml.reason
     physical = _ask(lambda: psutil.cpu_count(logical=False), missing, "physical_cpus", "the platform does not tell")
@@ -49,7 +52,22 @@ def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
         gpus=gpus,
         fingerprint=_fingerprint(cpus, memory.total, [str(gpu["name"]) for gpu in gpus], root),
         missing=missing,
+        not_sampled=not_offered(root),
+        affinity=affinity,
+        cpu_quota=cgroups.cpu_quota(root),
+        numa_cpus=nodes,
     )
+
+
+def _placed(
+    gpu: dict[str, Scalar], nodes: dict[str, list[int]] | None, affinity: list[int] | None, root: Path
+) -> dict[str, Scalar]:
+    """A GPU with its NUMA node in place of its PCI address, which would tell machines apart."""
+    address = gpu.pop("pci_bus_id")
+    node = numa.node_of(address, nodes, root) if isinstance(address, str) else None
+    local = None if node is None or nodes is None or affinity is None else nodes.get(str(node), [])
+    shared = None if local is None else len(set(local) & set(affinity or []))
+    return {**gpu, "numa_node": node, "local_cpus": shared}
 
 
 def free_memory(root: Path = Path("/")) -> FreeMemory:

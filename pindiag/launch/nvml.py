@@ -20,10 +20,15 @@ NOTHING: Mapping[str, None] = dict.fromkeys(
         "gpu_memory_utilization",
         "gpu_memory_bytes",
         "gpu_sm_clock_mhz",
+        "gpu_memory_clock_mhz",
+        "gpu_power_w",
         "gpu_throttle_reasons",
         "pcie_rx_bytes_per_s",
+        "pcie_gen",
+        "pcie_width",
     )
 )
+_NO_PCIE: Mapping[str, None] = dict.fromkeys(("pcie_rx_bytes_per_s", "pcie_gen", "pcie_width"))
 
 
 class Nvml:
@@ -42,12 +47,23 @@ class Nvml:
             self.reason = f"NVML does not work: {error}"
 
     def gpus(self) -> list[dict[str, Scalar]]:
-        """One dictionary a GPU of the machine, with the fields that `Machine.gpus` names."""
+        """One dictionary a GPU of the machine: the fields that `Machine.gpus` names, and `pci_bus_id` for its node."""
         if self._library is None:
             return []
         with contextlib.suppress(Exception):
-            return [self._describe(self._library.nvmlDeviceGetHandleByIndex(i)) for i in range(self._count())]
+            ordinals = self._ordinals()
+            found = [self._describe(handle) for handle in self._handles()]
+            return [{**gpu, "ordinal": ordinals.get(gpu["uuid"])} for gpu in found]
         return []
+
+    def _ordinals(self) -> dict[Scalar, int]:
+        """The numbers that CUDA gives the GPUs which it may see, by their uuid."""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        found: dict[Scalar, int] = {}
+        with contextlib.suppress(Exception):  # CUDA ends the list where a name means nothing
+            for ordinal in range(self._count()):
+                found[self._uuid(self._handle(ordinal, visible))] = ordinal
+        return found
 
     def _count(self) -> int:
         return int(self._library.nvmlDeviceGetCount())
@@ -63,6 +79,8 @@ class Nvml:
             "pcie_width": _read(lambda: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))),
             "pcie_gen_max": _read(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkGeneration(handle))),
             "pcie_width_max": _read(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkWidth(handle))),
+            "sm_clock_max_mhz": _read(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))),
+            "pci_bus_id": _read(lambda: _text(nvml.nvmlDeviceGetPciInfo(handle).busId)),
         }
 
     def watch(self, device: str | None, visible: str | None = None) -> Gpu | None:
@@ -118,12 +136,20 @@ class Gpu:
             "gpu_memory_utilization": rates and rates.memory / 100,
             "gpu_memory_bytes": _read(lambda: int(nvml.nvmlDeviceGetMemoryInfo(handle).used)),
             "gpu_sm_clock_mhz": _read(lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
+            "gpu_memory_clock_mhz": _read(lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM))),
+            "gpu_power_w": _read(lambda: int(nvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
             "gpu_throttle_reasons": _read(lambda: int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))),
+            **(self._pcie() if pcie_turn else _NO_PCIE),
+        }
+
+    def _pcie(self) -> dict[str, int | None]:
+        nvml, handle = self._library, self._handle
+        return {
             "pcie_rx_bytes_per_s": _read(
                 lambda: 1024 * int(nvml.nvmlDeviceGetPcieThroughput(handle, nvml.NVML_PCIE_UTIL_RX_BYTES))
-            )
-            if pcie_turn
-            else None,
+            ),
+            "pcie_gen": _read(lambda: int(nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle))),
+            "pcie_width": _read(lambda: int(nvml.nvmlDeviceGetCurrPcieLinkWidth(handle))),
         }
 
 

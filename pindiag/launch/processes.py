@@ -66,6 +66,10 @@ class Tree:
         read = self._read if self._has_proc else self._ask_psutil
         return [process for pid in self._pids if (process := read(pid)) is not None]
 
+    def makers(self) -> list[int]:
+        """Processes that make batches: the workers, or the main process where there are none."""
+        return [pid for pid in self._pids if self._role(pid) == "worker"] or [self.main]
+
     def pss(self) -> Pss | str:
         """Proportional set sizes now, or why they cannot be read. Costs milliseconds a process."""
         self.refresh()
@@ -140,6 +144,7 @@ class Tree:
         self.started[pid] = int(stat[19])
         voluntary, involuntary = self._switches(pid)
         delay_s, pin_s = self._scheduling(pid, tasks)
+        given = self._given(pid)
         return Process(
             pid=pid,
             role=self._role(pid),
@@ -151,7 +156,8 @@ class Tree:
             minor_faults=int(stat[7]),
             major_faults=int(stat[9]),
             run_delay_s=delay_s,
-            read_bytes=self._read_bytes(pid),
+            read_bytes=given.get(b"read_bytes"),
+            asked_bytes=given.get(b"rchar"),
             block_io_delay_s=int(stat[39]) / self._tick if len(stat) > 39 else None,
             state=stat[0].decode(),
             pin_thread_cpu_s=pin_s,
@@ -180,12 +186,13 @@ class Tree:
                 pin_ns = (pin_ns or 0) + int(on_cpu)
         return (delay_ns / 1e9 if seen else None), (None if pin_ns is None else pin_ns / 1e9)
 
-    def _read_bytes(self, pid: int) -> int | None:
+    def _given(self, pid: int) -> dict[bytes, int]:
+        """What it was given by read calls and from storage, in bytes; {} where the kernel does not tell."""
         try:
             lines = self._bytes(f"{pid}/io").splitlines()
         except OSError:
-            return None
-        return next((int(line.split()[1]) for line in lines if line.startswith(b"read_bytes:")), None)
+            return {}
+        return {name: int(size) for name, _, size in (line.partition(b":") for line in lines)}
 
     def _ask_psutil(self, pid: int) -> Process | None:
         try:

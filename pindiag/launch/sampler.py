@@ -16,7 +16,8 @@ import psutil
 from pindiag.launch import cgroups
 from pindiag.launch.nvml import NOTHING, Gpu
 from pindiag.launch.processes import Tree
-from pindiag.model import MemoryRead, Sample
+from pindiag.launch.storage import Seen, Storage
+from pindiag.model import MemoryRead, Sample, StorageSeen
 
 PERIOD_S = 0.2
 REFRESH_EVERY = 5
@@ -124,6 +125,7 @@ class Sampler:
         self._tree = tree
         self._machine = machine
         self._gpu = gpu
+        self._storage = Storage(own=str(journal.parent.parent))
         self._period_s = period_s
         self._clock_ns = clock_ns
         self._journal = journal.open("ab", buffering=0)
@@ -164,12 +166,15 @@ class Sampler:
                 if refresh:
                     self._tree.refresh()
                 self._keep(self._look())
+                if not self._counting:
+                    self._keep_seen(self._storage.opened)
             self._cpu_s += time.thread_time() - began_s
 
     def memory(self, block: int, trial: str) -> MemoryRead:
         """Proportional set sizes now; the target should be paused, for it costs milliseconds a process."""
         with self._lock:
             pss = self._tree.pss()
+            self._keep_seen(self._storage.mapped)
         known = None if isinstance(pss, str) else pss
         return MemoryRead(
             launch=self._launch,
@@ -205,7 +210,13 @@ class Sampler:
             **gpu,
         )
 
-    def _keep(self, record: Sample) -> None:
+    def _keep_seen(self, look: Callable[[int], list[Seen]]) -> None:
+        """Note where the files lie that makers of batches read, each place once."""
+        for pid in self._tree.makers():
+            for seen in look(pid):
+                self._keep(StorageSeen(launch=self._launch, t_ns=self._clock_ns(), **seen._asdict()))
+
+    def _keep(self, record: Sample | StorageSeen) -> None:
         if self.error is None and not self._journal.closed:
             try:
                 self._journal.write(self._encoder.encode(record) + b"\n")

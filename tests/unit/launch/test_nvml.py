@@ -13,6 +13,7 @@ class Library:
     """pynvml with three GPUs; handles are their numbers."""
 
     NVML_CLOCK_SM = 1
+    NVML_CLOCK_MEM = 2
     NVML_PCIE_UTIL_RX_BYTES = 1
 
     def __getattr__(self, name: str) -> Any:
@@ -40,6 +41,15 @@ class Library:
 
     def nvmlDeviceGetUtilizationRates(self, handle: int) -> SimpleNamespace:
         return SimpleNamespace(gpu=50, memory=25)
+
+    def nvmlDeviceGetPciInfo(self, handle: int) -> SimpleNamespace:
+        return SimpleNamespace(busId=b"00000000:18:00.0")
+
+    def nvmlDeviceGetCurrPcieLinkGeneration(self, handle: int) -> int:
+        return 5
+
+    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
+        return 350_500
 
     def nvmlDeviceGetPcieThroughput(self, handle: int, counter: int) -> int:
         return 3
@@ -70,11 +80,31 @@ def test_gpus() -> None:
         "uuid": "GPU-aaa",
         "memory_bytes": 100,
         "driver": None,
-        "pcie_gen": None,
+        "pcie_gen": 5,
         "pcie_width": None,
         "pcie_gen_max": None,
         "pcie_width_max": None,
+        "sm_clock_max_mhz": None,
+        "pci_bus_id": "00000000:18:00.0",
+        "ordinal": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("visible", "ordinals"),
+    [
+        (None, [0, 1, 2]),
+        ("2,0", [1, None, 0]),
+        ("GPU-bbb", [None, 0, None]),
+        ("1,GPU-zzz,0", [None, 0, None]),
+        ("", [None] * 3),
+    ],
+)
+def test_numbers_in_cuda(monkeypatch: pytest.MonkeyPatch, visible: str | None, ordinals: list[int | None]) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu["ordinal"] for gpu in Nvml(Library).gpus()] == ordinals
 
 
 @pytest.mark.parametrize(
@@ -113,8 +143,12 @@ def test_reading() -> None:
         "gpu_memory_utilization": 0.25,
         "gpu_memory_bytes": 10,
         "gpu_sm_clock_mhz": None,
+        "gpu_memory_clock_mhz": None,
+        "gpu_power_w": 350.5,
         "gpu_throttle_reasons": None,
         "pcie_rx_bytes_per_s": 3072,
+        "pcie_gen": 5,
+        "pcie_width": None,
     }
     assert first.keys() == NOTHING.keys() <= set(Sample.__struct_fields__)
     assert [gpu.read()["pcie_rx_bytes_per_s"] for _ in range(5)] == [None] * 4 + [3072]

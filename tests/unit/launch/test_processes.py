@@ -41,7 +41,7 @@ class Proc:
             (folder / "task" / str(task) / "children").write_text(children if task == pid else "")
         (folder / "stat").write_text(stat(pid, name, **fields))
         (folder / "status").write_text("Name: x\nvoluntary_ctxt_switches:\t8\nnonvoluntary_ctxt_switches:\t9\n")
-        (folder / "io").write_text("rchar: 1\nread_bytes: 4096\nwrite_bytes: 1\n")
+        (folder / "io").write_text("rchar: 9000\nread_bytes: 4096\nwrite_bytes: 1\n")
         if pss_kb is not None:
             (folder / "smaps_rollup").write_text(
                 f"00-ff ---p 0 00:00 0 [rollup]\nRss: 9 kB\nPss: {pss_kb} kB\nPss_Shmem: 2 kB\n"
@@ -73,6 +73,8 @@ def test_tree(proc: Proc) -> None:
     assert (main.cpu_s, main.rss_bytes, main.threads) == (2.0, 3 * 4096, 3)
     assert (main.voluntary_switches, main.involuntary_switches) == (8, 9)
     assert (main.minor_faults, main.major_faults, main.read_bytes) == (11, 12, 4096)
+    assert main.asked_bytes == 9000
+    assert tree.makers() == [20]
     assert (main.run_delay_s, main.pin_thread_cpu_s, main.block_io_delay_s) == (2.0, 0.7, 0.05)
     assert (processes[20].state, processes[20].pin_thread_cpu_s) == ("R", None)
     assert tree.started == {10: 1010, 20: 1020, 21: 1021, 22: 1022}
@@ -84,6 +86,7 @@ def test_process_that_vanished_is_left_out(proc: Proc) -> None:
     tree = Tree(10, proc.root)
     tree.refresh()
     assert [process.pid for process in tree.read()] == [10]
+    assert tree.makers() == [10]
 
 
 def test_what_the_kernel_hides_is_none(proc: Proc) -> None:
@@ -91,6 +94,7 @@ def test_what_the_kernel_hides_is_none(proc: Proc) -> None:
     for name in ("status", "io", "task/10/schedstat"):
         (proc.root / "10" / name).unlink()
     (main,) = Tree(10, proc.root).read()
+    assert main.asked_bytes is None
     assert main.voluntary_switches is main.involuntary_switches is main.read_bytes is main.run_delay_s is None
 
 

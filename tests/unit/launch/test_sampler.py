@@ -6,7 +6,7 @@ import pytest
 
 from pindiag.launch.processes import Tree
 from pindiag.launch.sampler import REFRESH_EVERY, MachineReader, Sampler
-from pindiag.model import Process, Sample
+from pindiag.model import Process, Sample, StorageSeen
 from pindiag.store import read_journal
 
 
@@ -42,6 +42,23 @@ def test_the_thread_begins_with_a_sample_and_ends_when_closed(tmp_path: Path) ->
     assert len(read(journal)) == 1
     sampler.sample()
     assert len(read(journal)) == 1
+
+
+def test_where_the_files_lie_is_noted_once_and_not_while_a_block_counts(tmp_path: Path) -> None:
+    journal, data = tmp_path / "run/journal/sampler-003.jsonl", tmp_path / "data.bin"
+    journal.parent.mkdir(parents=True)
+    data.write_bytes(b"1")
+    sampler = make(tmp_path, journal)
+    with data.open("rb"):
+        sampler.phase("counting")
+        counting = read_journal(journal)
+        assert not any(isinstance(record, StorageSeen) for _, record in counting)
+        sampler.phase("counted")
+        sampler.sample()
+    seen = [record for _, record in read_journal(journal) if isinstance(record, StorageSeen)]
+    assert (3, "open") in {(record.launch, record.how) for record in seen}
+    assert len({(record.filesystem, record.device, record.how) for record in seen}) == len(seen)
+    sampler.close()
 
 
 class Watched(Tree):
