@@ -68,19 +68,19 @@ class Planted:
         return self.workers * self.tick_ms - self.fetch_ms - self.collate_ms
 
 
-FORKED = Planted(workers=1, start_method="fork", tick_ms=60)
+FORKED = Planted(workers=1, start_method="fork", tick_ms=90)
 QUICK = (
     Planted(step_ms=50),
     FORKED,
-    Planted(workers=3, start_method="spawn", tick_ms=30),
-    Planted(workers=1, start_method="forkserver", tick_ms=60),
+    Planted(workers=3, start_method="spawn", tick_ms=40),
+    Planted(workers=1, start_method="forkserver", tick_ms=90),
     Planted(1, "fork", fetch_ms=0, collate_ms=0, hand_off_ms=0, spin_ms=30, hold_bytes=300_000_000),
 )
 FULL = (
     *QUICK,
-    Planted(workers=3, start_method="fork", tick_ms=30),
-    Planted(workers=1, start_method="spawn", tick_ms=60),
-    Planted(workers=3, start_method="forkserver", tick_ms=30),
+    Planted(workers=3, start_method="fork", tick_ms=40),
+    Planted(workers=1, start_method="spawn", tick_ms=90),
+    Planted(workers=3, start_method="forkserver", tick_ms=40),
 )
 
 Case = tuple[str, float, float, str]
@@ -194,7 +194,7 @@ def main() -> None:
     parser = command.parser(__doc__, quick="each start method once, in less than a minute")
     parser.add_argument("--rings", type=Path, metavar="FOLDER", help="where the workers' rings are kept")
     asked = parser.parse_args()
-    seconds = 0.8 if asked.quick else 3.0
+    seconds = 1.2 if asked.quick else 3.0
     with tempfile.TemporaryDirectory() as name:
         readings = [
             measure(planted, Path(name) / str(number), seconds=seconds, rings=asked.rings)

@@ -44,6 +44,8 @@ class WorkerFigures:
 def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]]) -> WorkerFigures | None:
     """Means over the batches that were begun in counted parts; None without any.
 
+    Settling turns the queue over, so what the first of them waited for its index lies after all pauses.
+
     Args:
         blocks: the blocks of one trial.
         batches: batches by launch, in the order of time; a live launch holds those of many workers after each other.
@@ -55,7 +57,6 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
     fetch, collate = sum(batch.fetch_ns for batch in found), sum(batch.collate_ns for batch in found)
     busy, wall = fetch + collate, sum(block.ended_ns - block.started_ns for block, _ in lanes)
     cpu = sum(batch.cpu_ns for batch in found)
-    idle = [_idle_ns(batch, block) for block, lane in lanes for batch in lane]
     all_threads, handing = _total(found, "process_cpu_ns"), _total(found, "hand_off_cpu_ns")
     delay = _total(found, "run_delay_ns")
     return WorkerFigures(
@@ -64,7 +65,7 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
             fetch=fetch / len(found) / 1e6,
             collate=collate / len(found) / 1e6,
             hand_off=_mean(found, "hand_off_ns", 1e6),
-            idle=None if None in idle else sum(ns or 0 for ns in idle) / len(idle) / 1e6,
+            idle=_mean(found, "idle_ns", 1e6),
         ),
         fetch_sample_ms=fetch / max(sum(batch.samples for batch in found), 1) / 1e6,
         busy_share=min(busy / wall, 1.0) if wall else 0.0,
@@ -79,13 +80,8 @@ def worker_figures(blocks: Sequence[Block], batches: dict[int, list[WorkerBatch]
         run_delay_share=delay / (delay + cpu) if delay is not None and delay + cpu else None,
         minor_faults=_mean(found, "minor_faults"),
         major_faults=_mean(found, "major_faults"),
-        untold=FIRST_FORMAT if None in idle else None,
+        untold=None if _told(found, "idle_ns") else FIRST_FORMAT,
     )
-
-
-def _idle_ns(batch: WorkerBatch, block: Block) -> int | None:
-    """The part of a batch's waiting that falls into the counted part."""
-    return None if batch.idle_ns is None else min(batch.idle_ns, batch.started_ns - block.started_ns)
 
 
 def _told(batches: Sequence[WorkerBatch], field: str) -> list[int]:

@@ -60,7 +60,7 @@ def test_hand_off_idle_and_what_the_kernel_counts():
     found = worker_figures([BLOCK], {1: batches})
     assert found.untold is None
     assert found.mean_ms.hand_off == pytest.approx(5)  # of the two that left their worker
-    assert found.mean_ms.idle == pytest.approx((10 + 8 + 9) / 3)  # 20 ms of the first fell before the block
+    assert found.mean_ms.idle == pytest.approx((30 + 8 + 9) / 3)
     assert (found.hand_off_cpu_ms, found.blocked_ms, found.sent_bytes) == (3, 7, 500)
     assert found.cpus == pytest.approx(120 / 100)
     assert found.other_threads_cpus == pytest.approx((120 - 45 - 6) / 100)

@@ -51,8 +51,8 @@ def test_what_was_planted_beside_what_was_read(rows) -> None:
 
 
 def test_a_worker_of_three_waits_for_every_third_step(rows) -> None:
-    assert rows["idle, fork 1"]["planted"] == 60 - 30
-    assert rows["idle, forkserver 3"]["planted"] == 3 * 30 - 30
+    assert rows["idle, fork 1"]["planted"] == 90 - 30
+    assert rows["idle, forkserver 3"]["planted"] == 3 * 40 - 30
 
 
 def test_a_core_that_others_took_in_part(rows) -> None:
@@ -77,6 +77,6 @@ def test_what_is_not_measured_is_said() -> None:
 
 
 def test_the_target_is_told_all_that_was_planted() -> None:
-    words = truth.Planted(workers=3, start_method="spawn", tick_ms=30).arguments
+    words = truth.Planted(workers=3, start_method="spawn", tick_ms=40).arguments
     assert dict(zip(words[::2], words[1::2]))["--hand-off-ms"] == "16.0"
     assert "--start-method" not in truth.Planted().arguments
