@@ -77,7 +77,7 @@ class Planted:
 
 PLANTED = (
     Planted(name="slow store", workers=0, grid=(0, 2, 4), fetch_ms=80, unpack_ms=0, step_ms=20),
-    Planted(name="dear to unpack", workers=1, grid=(0, 1, 2), fetch_ms=30, unpack_ms=120, step_ms=30),
+    Planted(name="dear to unpack", workers=1, grid=(0, 1, 2), fetch_ms=20, unpack_ms=80, step_ms=20),
 )
 
 
@@ -195,7 +195,7 @@ def case(name: str, swept: Swept, fresh_s: float, lost: tuple[float | None, Inte
 
 def quick_words(target: Planted) -> list[str]:
     """A budget in which every treatment has its turns."""
-    return ["--budget", "25s", "--rounds", "3", "--grid", f"num_workers={','.join(map(str, target.grid))}"]
+    return ["--budget", "27s", "--rounds", "4", "--grid", f"num_workers={','.join(map(str, target.grid))}"]
 
 
 def quick(folder: Path) -> list[dict[str, object]]:
