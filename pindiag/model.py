@@ -436,6 +436,8 @@ class LoaderSeen(Record, tag="loader_seen", frozen=True, kw_only=True):
     """From the call of `__iter__` to its exhaustion, or to its last batch."""
     whole: bool
     """Whether it was exhausted."""
+    training_batches: int = 0
+    """What the training loader gave meanwhile."""
 
 
 class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
@@ -1214,7 +1216,7 @@ class Drawing(Base, frozen=True, kw_only=True):
     timeline_steps_ms: list[float] = []
     """Where each of its steps begins, and the last one ends."""
     timeline_waits: Waits | None = None
-    """Of its steps; None where it cannot be said."""
+    """In these steps and some around them; None where it cannot be said."""
     slowest: list[Span] = []
     """The slowest step seen there; empty where none stands out."""
     slowest_over_median: float | None = None

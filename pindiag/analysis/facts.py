@@ -8,6 +8,8 @@ from statistics import median_low
 from pindiag import race
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact as _fact
+from pindiag.analysis.machine_facts import of_machine, of_sampler
+from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.trials import estimate
 from pindiag.analysis.window_facts import of_gpu, of_script
@@ -16,12 +18,9 @@ from pindiag.model import (
     Fact,
     LoaderChosen,
     NoiseFloor,
-    SamplerFigures,
-    Scalar,
     TargetFigures,
 )
 
-NO_SAMPLES = "fewer than two samples fell into the counted parts"
 NO_LIVE = "no live launch ran"
 NO_STEP = "no training step ran: the loader was drained"
 NO_TRANSFER = "no call that moves a batch to a device was seen"
@@ -37,23 +36,13 @@ def facts(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> list[Fa
 
 
 def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Iterator[Fact]:
-    found, machine = run.found, run.journal.machine
+    found = run.found
     chosen = "the training loader's first batch"
-    no_machine = "the machine was not read"
     yield _fact(
         "accelerator_present", None if found is None else found.accelerator is not None, None, "torch", NO_LOADER
     )
-    usable = run.spec.usable_cpus if machine is None else machine.usable_cpus
-    yield _fact("usable_cpus", usable, "CPUs", "affinity and cgroup quota", no_machine)
-    for name, attribute, unit in (
-        ("logical_cpus", "logical_cpus", "CPUs"),
-        ("memory_bytes", "memory_bytes", "B"),
-        ("memory_available_bytes", "memory_available_bytes", "B"),
-        ("shm_free_bytes", "shm_free_bytes", "B"),
-        ("cgroup_memory_limit_bytes", "cgroup_memory_limit_bytes", "B"),
-    ):
-        missing = no_machine if machine is None else machine.missing.get(attribute, "there is none")
-        yield _fact(name, getattr(machine, attribute, None), unit, "machine", missing)
+    yield from of_machine(run)
+    yield from of_other_loaders(run)
     of_loader: tuple[tuple[str, str, str | None], ...] = (
         ("batch_bytes", "batch_bytes", "B"),
         ("sample_bytes", "sample_bytes", "B"),
@@ -117,7 +106,7 @@ def _has_pin_thread(found: LoaderChosen) -> bool:
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     rate = estimate(trial.rates).median
     yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
-    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, _sampled, _memory, of_gpu, of_script):
+    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, of_sampler, _memory, of_gpu, of_script):
         yield from part(trial)
 
 
@@ -172,40 +161,6 @@ def _syncs(trial: TrialEvidence) -> Iterator[Fact]:
         ("lazy_syncs_per_step", sum(site.lazy_calls for site in sites), "calls"),
     ):
         yield _fact(name, total / steps if known else None, unit, source, unseen or "not measured", trial=trial.id)
-
-
-def _sampled(trial: TrialEvidence) -> Iterator[Fact]:
-    sampler = trial.sampler
-    source = f"sampler, {trial.source}"
-    machine = trial.run.journal.machine
-    usable = trial.run.spec.usable_cpus if machine is None else machine.usable_cpus
-
-    def fact(name: str, value: Scalar, unit: str, absent: str = "not offered by this platform") -> Fact:
-        return _fact(name, value, unit, source, NO_SAMPLES if sampler is None else absent, trial=trial.id)
-
-    no_workers = trial.without_workers or "no worker lived through a counted part"
-    yield fact("worker_cpu_share", _scaled(sampler, "worker_cpu_percent", 0.01), "1", no_workers)
-    yield fact("main_cpu_share", _scaled(sampler, "main_cpu_percent", 0.01), "1")
-    yield fact("target_cpu_share", _scaled(sampler, "cpu_percent", 0.01 / max(usable, 1)), "1")
-    for name, unit in (
-        ("run_delay_share", "1"),
-        ("involuntary_switches_per_s", "1/s"),
-        ("major_faults_per_s", "1/s"),
-        ("read_bytes_per_s", "B/s"),
-        ("psi_cpu_share", "1"),
-        ("psi_io_share", "1"),
-        ("psi_memory_share", "1"),
-    ):
-        yield fact(name, getattr(sampler, name, None), unit)
-    yield fact("worker_rss_bytes", getattr(sampler, "worker_rss_bytes", None), "B", no_workers)
-    yield fact("worker_threads", getattr(sampler, "worker_threads", None), "threads", no_workers)
-    no_gpu = "NVML gave none" if trial.run.has_accelerator else "no accelerator"
-    yield fact("nvml_utilization", getattr(sampler, "gpu_utilization", None), "1", no_gpu)
-
-
-def _scaled(sampler: SamplerFigures | None, field: str, factor: float) -> float | None:
-    value = getattr(sampler, field, None)
-    return None if value is None else float(value) * factor
 
 
 def _memory(trial: TrialEvidence) -> Iterator[Fact]:

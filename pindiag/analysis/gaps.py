@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
-from pindiag.analysis.facts import NO_LIVE, NO_SAMPLES
+from pindiag.analysis.facts import NO_LIVE
+from pindiag.analysis.machine_facts import NO_SAMPLES, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
+from pindiag.analysis.other_loaders import NEVER_READ
 from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
 from pindiag.analysis.workers import FIRST_FORMAT
 from pindiag.model import Ablation, Analysis, NotMeasured, Trial
@@ -79,7 +81,8 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
         f".stage_ms.{stage}": totals.missing(f"{stage}_ms") or "not measured"
         for stage in ("wait", "transfer", "synchronise", "optimizer", "script")
     }
-    return stages | {
+    sampled = {f".sampler.{field}": not_sampled(evidence.run, key) for field, (key, _) in SAMPLED.items()}
+    return (stages | sampled) | {
         ".samples_per_second.ci95": "an interval needs three blocks",
         ".versus_baseline": "no round had both it and the baseline",
         ".versus_baseline.ci95": FEW_ROUNDS,
@@ -91,8 +94,9 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
         ".worker_ms.idle": FIRST_FORMAT,
         ".memory_bytes": unread,
         ".memory_bytes.pinned": totals.missing("host_allocator") or no_pinning,
-        ".sampler": NO_SAMPLES if evidence.sampler is None else "not offered by this platform",
-        ".sampler.gpu_utilization": "NVML gave none" if evidence.run.has_accelerator else "no accelerator",
+        ".sampler": NO_SAMPLES if evidence.sampler is None else NOT_OFFERED,
+        ".sampler.gpu": no_nvml(evidence.run),
+        ".sampler.pcie": no_nvml(evidence.run),
         ".sampler.worker": no_workers or "no worker lived through a counted part",
         ".sampler.pin_thread_cpu_percent": NOT_PINNED if not configuration.pin_memory else "no pin thread was seen",
         ".profiler": "no profiler window ran",
@@ -111,7 +115,8 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     leads = analysis.recommendation is not None and analysis.recommendation.trial == analysis.baseline
     never_live = "it had no live round together with the baseline"
     verified = analysis.verification
-    return {
+    others = [] if analysis.loader is None else analysis.loader.beside
+    return {f"loader.beside[{number}]": other.reason or NEVER_READ for number, other in enumerate(others)} | {
         "loader": NO_LOADER,
         "loader.batches_per_epoch": "the loader has no length",
         "baseline": NO_LOADER,

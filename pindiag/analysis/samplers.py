@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
+from pindiag.analysis.nvml import gpu_figures
 from pindiag.model import Block, Process, Sample, SamplerFigures
 
 SLACK_NS = 50_000_000
@@ -83,6 +84,11 @@ class Window:
         )
         return [float(max(found)) for found in numbers if found]
 
+    def rate_of_makers(self, reading: Reading) -> float | None:
+        """Growth a second, summed over those who make batches: workers, or the main process where there are none."""
+        alive = {process.role for process in self.samples[-1].processes}
+        return self.rate(reading, "worker" if "worker" in alive else "main")
+
     def levels(self, reading: Callable[[Sample], float | None]) -> list[float]:
         """A level of the machine, a value a sample that has it."""
         return [value for sample in self.samples if (value := reading(sample)) is not None]
@@ -121,6 +127,11 @@ def sampler_figures(windows: Iterable[Window]) -> SamplerFigures | None:
         psi_io_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_io_s)),
         psi_memory_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_memory_s)),
         gpu_utilization=mean(lambda window: _mean(window.levels(lambda sample: sample.gpu_utilization))),
+        throttled_share=mean(lambda window: window.machine_rate(lambda sample: sample.cgroup_throttled_s)),
+        shm_used_bytes=extreme(max, lambda window: window.levels(lambda sample: sample.shm_used_bytes)),
+        fetched_bytes_per_s=mean(lambda window: window.rate_of_makers(lambda process: process.asked_bytes)),
+        storage_bytes_per_s=mean(lambda window: window.rate_of_makers(lambda process: process.read_bytes)),
+        **gpu_figures([sample for window in found for sample in window.samples]),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from pindiag.analysis.evidence import RunEvidence
+from pindiag.analysis.other_loaders import other_loaders
 from pindiag.analysis.samplers import sampler_cost
 from pindiag.journal import Launch
 from pindiag.model import (
@@ -35,6 +36,7 @@ def loader(run: RunEvidence) -> LoaderFigures | None:
         batches_per_epoch=run.found.batches_per_epoch,
         sample_bytes=run.found.sample_bytes,
         batch_bytes=run.found.batch_bytes,
+        beside=other_loaders(run),
     )
 
 

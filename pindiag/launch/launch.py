@@ -145,12 +145,16 @@ class Launch:
         self._kills = cgroups.out_of_memory_kills()
         self._tree = Tree(pid)
         found = chosen(around.records)
+        gpu = around.nvml.watch(around.spec.device or (None if found is None else found.device))
+        unknown = around.nvml.reason if gpu is None and around.nvml.gpus() else None
+        if unknown is not None:
+            around.write(Unmeasured(launch=number, t_ns=around.clock_ns(), key="nvml", reason=unknown))
         self._sampler = Sampler(
             number,
             self._tree,
             around.run.journal / f"sampler-{number:03d}.jsonl",
             machine=MachineReader(),
-            gpu=around.nvml.watch(around.spec.device or (None if found is None else found.device)),
+            gpu=gpu,
             clock_ns=around.clock_ns,
         )
         self._pace = Pace(around.records)

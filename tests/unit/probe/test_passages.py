@@ -25,7 +25,7 @@ def clock(monkeypatch):
 
 def test_a_whole_passage_and_one_that_is_left(clock):
     recorder = Recorder()
-    found = Passages(recorder)
+    found = Passages(recorder, iter((3, 3, 7, 9)).__next__)
     clock.ns = 1_000_000
     whole, left = found.begin(1, 5, began_ns=0), found.begin(2, 6, began_ns=0)
     for passage in (whole, whole, left):
@@ -37,14 +37,36 @@ def test_a_whole_passage_and_one_that_is_left(clock):
     found.say_rest()
     found.say_rest()
     assert recorder.written == [
-        ("loader_seen", {"loader": 1, "iterator": 5, "batches": 2, "wait_ms": 5.0, "seconds": 0.51, "whole": True}),
-        ("loader_seen", {"loader": 2, "iterator": 6, "batches": 1, "wait_ms": 3.0, "seconds": 0.01, "whole": False}),
+        (
+            "loader_seen",
+            {
+                "loader": 1,
+                "iterator": 5,
+                "batches": 2,
+                "wait_ms": 5.0,
+                "seconds": 0.51,
+                "whole": True,
+                "training_batches": 4,
+            },
+        ),
+        (
+            "loader_seen",
+            {
+                "loader": 2,
+                "iterator": 6,
+                "batches": 1,
+                "wait_ms": 3.0,
+                "seconds": 0.01,
+                "whole": False,
+                "training_batches": 6,
+            },
+        ),
     ]
 
 
 def test_what_trains_is_none(clock):
     recorder = Recorder()
-    found = Passages(recorder)
+    found = Passages(recorder, lambda: 0)
     found.begin(1, 0, began_ns=0)
     found.forget(0)
     found.exhausted(0)
@@ -54,7 +76,7 @@ def test_what_trains_is_none(clock):
 
 def test_a_loop_of_loaders_fills_no_disk(clock):
     recorder = Recorder()
-    found = Passages(recorder)
+    found = Passages(recorder, lambda: 0)
     for iterator in range(LONGEST_LIST + 10):
         found.begin(1, iterator, began_ns=0).took(1)
         found.exhausted(iterator)
