@@ -19,6 +19,8 @@ from pindiag.analysis.workers import during
 from pindiag.model import Block, Span, Waits, WorkerBatch
 
 TYPICAL_STEPS = 3
+STEPS_AROUND = 8
+"""So many on each side of the typical ones are looked at as well to say who waits for whom."""
 SLOW = 1.25
 """A slowest step that takes no longer than this times the median does not stand out."""
 HAIR = 1 / 1500
@@ -65,12 +67,14 @@ def steps(trial: TrialEvidence) -> Steps | None:
     first = nearest_the_median(lengths, TYPICAL_STEPS)
     last = min(first + TYPICAL_STEPS, len(lengths))
     begin = found.marks[first]
-    typical = list(found.bars(begin, found.marks[last]))
     slow = stands_out(lengths)
+    wide = found.marks[max(first - STEPS_AROUND, 0) : last + STEPS_AROUND + 1]
     return Steps(
-        typical=typical,
+        typical=list(found.bars(begin, found.marks[last])),
         marks_ms=[(mark - begin) / 1e3 for mark in found.marks[first : last + 1]],
-        waits=who_waits(typical, (found.marks[last] - begin) / 1e3, workers=trial.configuration.num_workers > 0),
+        waits=who_waits(
+            list(found.bars(wide[0], wide[-1])), (wide[-1] - wide[0]) / 1e3, workers=trial.configuration.num_workers > 0
+        ),
         slowest=[] if slow is None else list(found.bars(found.marks[slow], found.marks[slow + 1])),
         slowest_over_median=None if slow is None else lengths[slow] / median(lengths),
         source=found.source,

@@ -13,8 +13,8 @@ MUCH = 0.2
 """Of the steps: what waits less waits for nobody in particular."""
 MOST = 0.5
 """Of a wait: what is busy for that long is what is waited for."""
-FULL = 0.9
-"""Of the steps: a GPU that runs for that long is the limit itself."""
+FULL = 0.75
+"""Of the steps: a GPU that runs for that long is the limit itself; the profiler slows all that feeds it."""
 WORK = ("operators", "backward", "optimizer", "python")
 BUSY = ("fetch", "collate", "hand-off")
 

@@ -20,6 +20,7 @@ from pindiag.plan.schedule import next_order
 from pindiag.store import read_trace
 
 from .honest import assert_honest
+from .test_trace import Event as traced
 
 H200 = Path(__file__).parents[2] / "data" / "h200"
 FASTER = {0: 1500.0}
@@ -170,6 +171,31 @@ def test_the_timeline_shows_the_trace_or_else_the_records(swept, swept_gpu):
     assert {span.lane for span in swept.drawing.timeline} == {"main", *(f"worker {number}" for number in range(4))}
     for analysis in (swept, swept_gpu):
         assert all(0 <= span.start_ms <= span.end_ms for span in analysis.drawing.timeline)
+
+
+def test_what_kept_the_gpu_idle_and_what_the_script_is_made_of(swept, swept_gpu):
+    base = "nw4-pin0-nb0"
+    causes = [fact(swept_gpu, f"gpu_idle_{name}_share", base).value for name in ("wait", "synchronise", "launch")]
+    causes += [fact(swept_gpu, f"gpu_idle_{name}_share", base).value for name in ("operators", "python")]
+    assert sum(causes) == pytest.approx(fact(swept_gpu, "gpu_idle_share", base).value)
+    assert fact(swept_gpu, "script_launch_ms", base).value == pytest.approx(0.37, abs=0.05)
+    assert fact(swept_gpu, "script_backward_ms", base).source.startswith("trace traces/")
+    assert fact(swept_gpu, "gpu_idle_wait_share", "nw4-pin1-nb0").reason == "the trace is cut"
+    assert fact(swept_gpu, "script_python_ms", "nw4-pin1-nb0").reason == "the trace is cut"
+    assert fact(swept, "gpu_idle_wait_share", "nw4-pin0").reason == "no accelerator"
+    assert fact(swept, "script_launch_ms", "nw4-pin0").reason == "no accelerator"
+
+
+def test_without_an_accelerator_the_window_still_splits_the_script(script, spec):
+    marks = [traced("user_annotation", f"ProfilerStep#{n}", 100 * n, 100) for n in (1, 2)]
+    ops = [traced("cpu_op", "aten::linear", 110, 20), traced("cpu_op", "autograd::engine::x", 140, 40)]
+    found = analysed(played(script, spec), spec, {"baseline": [*marks, *ops]})
+    made = {
+        name: fact(found, f"script_{name}_ms", "nw4-pin0") for name in ("operators", "backward", "python", "launch")
+    }
+    assert [made[name].value for name in ("operators", "backward", "python")] == pytest.approx([0.01, 0.02, 0.07])
+    assert made["launch"].reason == "no accelerator"
+    assert_honest(found)
 
 
 def test_the_pin_threads_lane(script, spec, loader_arguments):

@@ -107,6 +107,21 @@ def test_without_calls_to_the_runtime_idle_is_not_attributed():
     assert gpu.idle_share == pytest.approx(0.9)
 
 
+def test_rocm_calls_are_told_apart_as_well():
+    events = [
+        step(1, 0, 100),
+        calls("hipLaunchKernel", 10, 20),
+        calls("hipDeviceSynchronize", 40, 30),
+        Event("kernel", "k", 30, 40, 7),
+    ]
+    assert {name: us for name, us in parts("feeding", events).items() if us} == {
+        "synchronise": 30,
+        "launch": 20,
+        "python": 50,
+    }
+    assert gpu_step(events).idle.launch == pytest.approx(0.2)
+
+
 def test_backward_of_the_cpu_runs_in_the_main_thread():
     events = [
         step(1, 0, 100),

@@ -24,7 +24,7 @@ WAITING = bar("main", "wait", 0, 50)
         ([bar("main", "synchronise", 0, 50)], True, None),
         ([bar("main", "operators", 0, 90), bar("kernels", "kernels", 10, 40)], True, "gpu_for_main"),
         ([bar("main", "operators", 0, 10), bar("kernels", "kernels", 0, 95)], True, "all_for_gpu"),
-        ([bar("main", "wait", 0, 15), bar("kernels", "kernels", 0, 85)], True, None),
+        ([bar("main", "wait", 0, 15), bar("kernels", "kernels", 0, 70)], True, None),
         ([bar("main", "operators", 0, 95)], True, None),
         ([], True, None),
     ],

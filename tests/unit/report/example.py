@@ -675,7 +675,16 @@ def drawing(report: m.Report, *, gpu: bool = True) -> m.Drawing:
             m.Span(lane=f"worker {w}", name="fetch", start_ms=at + 3 * w, end_ms=at + 3 * w + 14.0) for w in range(4)
         ]
     return m.Drawing(
-        series=series, series_reason=None, timeline=spans, timeline_reason=None, timeline_trial=report.baseline
+        series=series,
+        series_reason=None,
+        timeline=spans,
+        timeline_reason=None,
+        timeline_trial=report.baseline,
+        timeline_source="From the profiler window.",
+        timeline_steps_ms=[19.0 * step for step in range(5)],
+        timeline_waits="main_for_copies",
+        slowest=[span for span in spans if span.end_ms <= 38.0],
+        slowest_over_median=2.0,
     )
 
 

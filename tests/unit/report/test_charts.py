@@ -206,3 +206,19 @@ def test_a_bar_that_was_not_measured_keeps_its_row_and_says_why():
     said = words(ceilings.chart(rows, [bars.Bar("Training as written", rate, "ink")], rows, "T"))
     assert said.count(f"not measured ({'x' * 55}…)") == 2
     assert {"Step alone", "Loader alone", "Training as written", "100"} <= set(said)
+
+
+def names_drawn(spans, narrow):
+    markup = timeline.chart(spans, [0.0, 5.0, 10.0], "wait", "T").partition('class="wide"')[0 if narrow else 2]
+    return [name for name in ("fetch", "idle", "hand-off", "wait") if f">{name}<" in markup]
+
+
+def test_bars_with_room_bear_their_names_where_the_drawing_is_wide():
+    spans = [
+        m.Span(lane="worker 0", name="fetch", start_ms=0, end_ms=6),
+        m.Span(lane="worker 0", name="hand-off", start_ms=6, end_ms=9),
+        m.Span(lane="main", name="wait", start_ms=0, end_ms=10),
+        m.Span(lane="main", name="idle", start_ms=0, end_ms=0.1),
+    ]
+    assert names_drawn(spans, narrow=False) == ["fetch", "wait"]
+    assert names_drawn(spans, narrow=True) == []
