@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from pindiag import api
-from pindiag.model import Block, Report
+from pindiag.model import Block, Report, Window
+from pindiag.report import redact_report
 from pindiag.store import RunDirectory
 
 DATA = Path(__file__).parents[1] / "data" / "h200"
@@ -40,7 +41,8 @@ def made(run: RunDirectory) -> Report:
 
 
 def test_something_is_recorded() -> None:
-    assert {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"} <= set(RECORDED)
+    fresh = {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"}
+    assert fresh | {f"live_{name}" for name in (*fresh, "encoder_on_cpu")} <= set(RECORDED)
 
 
 def figures(value: Any, path: str = "") -> dict[str, Any]:
@@ -72,7 +74,8 @@ def test_figures_are_those_of_the_recording(run: RunDirectory, made: Report, rec
     again = content(msgspec.to_builtins(made))
     rounded = {path: pytest.approx(value) if isinstance(value, float) else value for path, value in shown.items()}
     assert {path: again.get(path, "left out") for path in shown} == rounded
-    assert made.verdict.headline == recorded.verdict.headline
+    shown_again = redact_report(made, run.read_spec(), show_paths=False)
+    assert shown_again.verdict.headline == recorded.verdict.headline
 
 
 def test_findings_are_those_of_the_recording(made: Report, recorded: Report) -> None:
@@ -93,9 +96,10 @@ def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:
         assert sum(part for part in parts if part is not None) == pytest.approx(step_ms, rel=0.02)
 
 
-def test_windows_saw_the_gpu(made: Report) -> None:
+def test_windows_saw_the_gpu(run: RunDirectory, made: Report) -> None:
     seen = [trial.gpu for trial in made.trials if trial.gpu is not None and trial.gpu.kernel_ms is not None]
-    assert seen
+    exported = {r.trial for r in run.records() if isinstance(r, Window) and r.trace is not None}
+    assert len(seen) == len(exported)
     for gpu in seen:
         assert gpu.kernel_ms is not None and gpu.kernel_ms > 0
         assert gpu.busy_share is not None and 0 < gpu.busy_share <= 1
@@ -119,5 +123,33 @@ def test_the_truth_of_the_sample_holds(made: Report, run: RunDirectory) -> None:
     except ModuleNotFoundError:
         import tomli as tomllib
     truth = tomllib.loads((Path(__file__).parents[2] / "samples" / "truth.toml").read_text())
-    excluded = truth[run.path.name]["cuda"]["never"]
+    excluded = truth[run.path.name.removeprefix("live_")]["cuda"]["never"]
     assert not [f.cause for f in made.findings if f.status == "confirmed" and f.cause in excluded]
+
+
+@pytest.mark.parametrize("run", ["live_encoder_on_cpu"], indirect=True)
+def test_the_lost_threads_were_found_by_experiment(made: Report) -> None:
+    (finding,) = [f for f in made.findings if f.cause == "intraop_threads_lost"]
+    assert finding.status == "confirmed"
+    assert made.verdict.primary_cause == "intraop_threads_lost"
+    facts = {fact.name: fact.value for fact in made.facts if fact.trial is None}
+    assert (facts["intraop_threads_pin_thread"], facts["intraop_threads_no_pin_thread"]) == (1, 16)
+    tweak = finding.fixes[0].effect
+    assert tweak is not None
+    assert tweak.ci95 is not None
+    assert tweak.ci95[0] > 1.9
+
+
+@pytest.mark.parametrize("run", ["live_article_floats"], indirect=True)
+def test_live_and_fresh_side_by_side(made: Report) -> None:
+    verified = made.verification
+    assert verified is not None
+    assert (verified.pairs, len(verified.launches)) == (4, 8)
+    assert verified.ci95 is not None
+    assert verified.live_ratio is not None
+    within = verified.ci95[0] <= verified.live_ratio <= verified.ci95[1]
+    assert verified.agrees_with_live is within
+    assert made.recommendation is not None
+    assert made.recommendation.configuration.num_workers == 0
+    assert made.recommendation.versus_baseline is not None
+    assert made.recommendation.versus_baseline.ratio == verified.ratio
