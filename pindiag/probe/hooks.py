@@ -11,23 +11,33 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from .imports import after_import
+from .loader import ITERATIONS
 from .serving import WATCH
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from .session import Session
 
 
 def install(session: Session) -> None:
     """Hook loaders, their iterators and optimizers."""
-    _wrap_loader(session)
+
+    def change(module: ModuleType) -> None:
+        _wrap_loader(session, module.StatefulDataLoader)
+
+    _wrap_loader(session, DataLoader)
+    after_import("torchdata.stateful_dataloader.stateful_dataloader", change)
     _wrap_iterator(session)
     register_optimizer_step_pre_hook(session.before_optimizer)
     register_optimizer_step_post_hook(session.after_optimizer)
 
 
-def _wrap_loader(session: Session) -> None:
-    kind: Any = DataLoader
+def _wrap_loader(session: Session, kind: Any) -> None:
+    """Hook a class of loaders that calls neither the constructor nor the `__iter__` of another hooked one."""
     init, iterate = kind.__init__, kind.__iter__
+    ITERATIONS[kind] = iterate
     signature = inspect.signature(init)
     pid = os.getpid()
 
@@ -58,8 +68,8 @@ def _wrap_iterator(session: Session) -> None:
         return follow(watch)
 
     @functools.wraps(reset)
-    def _reset(self: Any, *args: Any, **kwargs: Any) -> None:
-        reset(self, *args, **kwargs)
-        session.serving.entering(self)
+    def _reset(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        reset(self, loader, *args, **kwargs)
+        session.serving.entering(self, loader)
 
     kind.__next__, kind._reset = __next__, _reset

@@ -20,6 +20,7 @@ class IndexStream:
         endless: whether the next epoch follows at once; else at `resume`.
 
     Attributes:
+        epochs: as given.
         ended: how many epochs have ended.
         first_epoch: how many batches the first one had, once it has ended.
     """
@@ -28,7 +29,7 @@ class IndexStream:
         self.endless = endless
         self.ended = 0
         self.first_epoch: int | None = None
-        self._epochs = epochs
+        self.epochs = epochs
         self._indices = epochs.begin() if begun is None else begun
         self._ahead: deque[Any] = deque()
         self._out: dict[int | None, Any] = {}
@@ -37,7 +38,7 @@ class IndexStream:
         self._over = False
 
     def __len__(self) -> int:
-        return len(self._epochs)
+        return len(self.epochs)
 
     def __iter__(self) -> IndexStream:
         return self
@@ -54,7 +55,7 @@ class IndexStream:
             self._end_epoch()
             if not self.endless:
                 raise StopIteration
-            self._epochs.advance()
+            self.epochs.advance()
             self.resume()
             index = next(self._indices)
         self._drawn += 1
@@ -103,4 +104,4 @@ class IndexStream:
         """Begin the next epoch, if one has ended."""
         if self._over:
             self._over = False
-            self._indices = self._epochs.begin()
+            self._indices = self.epochs.begin()

@@ -112,7 +112,7 @@ class Launch:
             message=_message(error),
             traceback=target.text_of(error),
             step=session.steps if session is not None else None,
-            past_natural_end=session is not None and session.past_natural_end,
+            past_natural_end=session is not None and session.is_past_natural_end(error),
         )
         status = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         self._finish("failed", status, f"{type(error).__name__}: {_message(error)}")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler, DataLoader, IterableDataset, dataloader
+from torch.utils.data import BatchSampler, IterableDataset, dataloader
 
 _CONTEXT = "_DataLoader__multiprocessing_context"
+
+ITERATIONS: dict[type, Callable[[Any], Any]] = {}
+"""Classes of loaders that are hooked, and their own `__iter__`."""
 
 
 def shape_of(loader: Any) -> tuple[Any, ...]:
@@ -81,6 +84,8 @@ def clone(loader: Any, changes: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     state = twin.__dict__
     state.update(loader.__dict__)
     state["_iterator"] = None
+    if is_stateful(loader):
+        state.update({"next_iter_state": None, "_initial_iter_for_state_dict": False})
     refused = {}
     for name, value in changes.items():
         if name == "batch_size":
@@ -188,6 +193,20 @@ def silenced(beginnings: tuple[str, ...] = ("",)) -> Iterator[None]:
         module.warnings = warnings
 
 
+def iterate(loader: Any) -> Any:
+    """The iterator that a loader gives without the probe."""
+    return ITERATIONS[_hooked(type(loader))](loader)
+
+
+def _hooked(kind: type) -> type:
+    return next(base for base in kind.__mro__ if base in ITERATIONS)
+
+
 def has_own_iteration(kind: type) -> bool:
     """Whether a class of loaders overrides `__iter__`, so that a clone may never be asked."""
-    return getattr(kind, "__iter__", None) is not DataLoader.__iter__
+    return getattr(kind, "__iter__", None) is not _hooked(kind).__iter__  # type: ignore[attr-defined]
+
+
+def is_stateful(loader: Any) -> bool:
+    """Whether a loader saves its place by asking its own iterator for it, as torchdata's does."""
+    return callable(getattr(loader, "state_dict", None))

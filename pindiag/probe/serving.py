@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from . import device, loader
 from .epochs import Epochs
 from .index_stream import IndexStream
+from .passages import LONGEST_LIST, Passages
 from .recorder import Recorder
 from .shutdown import shut_down
 from .transfers import Transfers
@@ -21,14 +20,10 @@ from .treatment import Treatment
 from .watch import Made, Watch
 
 # Bound before the target runs and before the hooks are in place.
-torch_iterate: Callable[[Any], Any] = DataLoader.__iter__
 torch_advance: Callable[[Any], Any] = _BaseDataLoaderIter.__next__
 
 WATCH = "_pindiag_watch"
 """Where an iterator of torch's keeps its watch."""
-
-_LONGEST_LIST = 200
-"""Iterators of loaders that do not train are recorded up to this number, so that a loop of them fills no disk."""
 
 _now = time.monotonic_ns
 
@@ -46,6 +41,7 @@ class Serving:
         last: the latest one that trained.
         treatment: what it is served under.
         moves_batches: whether the script moves its batches to an accelerator.
+        passages: through loaders that do not train.
     """
 
     def __init__(self, spec: dict[str, Any], recorder: Recorder, transfers: Transfers) -> None:
@@ -53,6 +49,7 @@ class Serving:
         self.last: Watch | None = None
         self.treatment = Treatment(spec["treatment"])
         self.moves_batches = False
+        self.passages = Passages(recorder, lambda: self._given)
         self._live = spec.get("isolation") == "live"
         self._natural = bool(spec["natural_epochs"])
         self._recorder = recorder
@@ -60,43 +57,47 @@ class Serving:
         self._held: Any = None
         self._number = 0
         self._given_before = 0
-        self._entering: Callable[[Any], IndexStream] | None = None
+        self._watched: Any = None
         self._said: set[str | None] = set()
 
     # ------------------------------------------------------------------------------- loaders that may not train
 
     def watch(self, asked: Any, made: Made) -> Any:
         """Torch's iterator over a loader as it is, followed."""
-        epochs = Epochs(asked._index_sampler, asked, begun=True)
-        streams: list[IndexStream] = []
-
-        def put_in(begun: Iterator[Any]) -> IndexStream:
-            streams[:] = [IndexStream(epochs, begun, endless=False)]
-            return streams[0]
-
         began = _now()
-        if loader.is_iterable(asked):
-            iterator = torch_iterate(asked)
-        else:
-            with self._putting_in(put_in):
-                iterator = torch_iterate(asked)
-            if not streams:
-                iterator._sampler_iter = put_in(iterator._sampler_iter)
-        self._follow(Watch(made, asked, epochs, streams[0] if streams else None), iterator, asked, began)
+        self._watched = asked
+        try:
+            iterator = loader.iterate(asked)
+            self.entering(iterator, asked)
+        finally:
+            self._watched = None
+        stream = iterator._sampler_iter if isinstance(iterator._sampler_iter, IndexStream) else None
+        epochs = Epochs(asked._index_sampler, asked, begun=True) if stream is None else stream.epochs
+        self._pass(Watch(made, asked, epochs, stream), iterator, began)
         return iterator
 
-    @contextmanager
-    def _putting_in(self, put_in: Callable[[Any], IndexStream]) -> Iterator[None]:
-        self._entering = put_in
-        try:
-            yield
-        finally:
-            self._entering = None
+    def accompany(self, asked: Any, made: Made) -> Any:
+        """Torch's iterator over a loader that is known not to train, timed."""
+        began = _now()
+        iterator = loader.iterate(asked)
+        self._pass(Watch(made, asked, Epochs(asked._index_sampler, asked, begun=True), None), iterator, began)
+        return iterator
 
-    def entering(self, iterator: Any) -> None:
-        """An iterator of torch's begins an epoch, and fills its queues next: the stream goes in before that."""
-        if self._entering is not None:
-            iterator._sampler_iter = self._entering(iterator._sampler_iter)
+    def _pass(self, watch: Watch, iterator: Any, began_ns: int) -> None:
+        self._follow(watch, iterator, watch.asked, began_ns)
+        watch.passage = self.passages.begin(watch.made.number, watch.number, began_ns)
+
+    def entering(self, iterator: Any, asked: Any) -> None:
+        """An iterator of torch's begins an epoch, and fills its queues next: the stream goes in before that.
+
+        One that was made to tell its place may be iterated over later.
+        """
+        if asked is not self._watched and not loader.is_stateful(asked):
+            return
+        begun = iterator._sampler_iter
+        if not isinstance(begun, IndexStream) and not loader.is_iterable(asked):
+            epochs = Epochs(asked._index_sampler, asked, begun=True)
+            iterator._sampler_iter = IndexStream(epochs, begun, endless=False)
 
     def _follow(self, watch: Watch, iterator: Any, served: Any, began_ns: int) -> None:
         watch.follow(iterator, served, self._number, began_ns)
@@ -105,6 +106,7 @@ class Serving:
 
     def adopt(self, watch: Watch) -> None:
         """This iterator trains: it goes on without end."""
+        self.passages.forget(watch.number)
         self._train(watch)
         if watch.open and watch.iterator is not None:
             self.running, self._held = watch, watch.iterator
@@ -152,7 +154,9 @@ class Serving:
         twin = watch.served
         loader.feed(twin, watch.stream, watch.epochs.seeds)
         began = _now()
-        iterator = torch_iterate(twin)
+        iterator = loader.iterate(twin)
+        if loader.is_stateful(twin):
+            watch.asked._iterator = iterator
         self._follow(watch, iterator, twin, began)
         self._held = iterator
 
@@ -256,7 +260,7 @@ class Serving:
         if trains and self.treatment.intraop_threads is not None:
             # not before: a pin thread that starts stores 1 for the whole process
             torch.set_num_threads(self.treatment.intraop_threads)
-        if watch.number >= _LONGEST_LIST and not trains:
+        if watch.number >= LONGEST_LIST and not trains:
             return
         self._recorder.write(
             "loader_iterated",
@@ -275,4 +279,9 @@ class Serving:
         if self.last is None:
             return None
         length = loader.batches_per_epoch(self.last.served)
-        return (self._given_before + self.last.delivered) / length if length else None
+        return self._given / length if length else None
+
+    @property
+    def _given(self) -> int:
+        """Batches of the training loader that the target received."""
+        return self._given_before + (0 if self.last is None else self.last.delivered)

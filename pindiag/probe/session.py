@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable
 from inspect import Signature
 from typing import Any
 
-from . import batch, device, hooks, loader
+from torch.utils import data
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from . import batch, device, hooks, loader, target
 from .callsite import user_location
 from .choice import Choice
 from .loaders import Loaders
 from .recorder import Recorder
-from .serving import Serving, torch_advance, torch_iterate
+from .serving import Serving, torch_advance
 from .stop import Stopper
 from .training import Training
 from .transfers import Tally, Transfers
@@ -21,6 +25,8 @@ from .watch import Watch
 
 STEPLESS_BATCHES = 20
 """Batches of a known training loader after which a script that has made no step is taken to make none."""
+
+_LOADER_FOLDER = os.path.dirname(os.path.abspath(data.__file__)) + os.sep
 
 _now = time.monotonic_ns
 
@@ -92,7 +98,7 @@ class Session:
             self._loaders.chosen = self._loaders.chosen or made
             return self.serving.serve(asked, made)
         self._training.gap(_now(), over=False)
-        return torch_iterate(asked) if self._choice is None else self.serving.watch(asked, made)
+        return self.serving.accompany(asked, made) if self._choice is None else self.serving.watch(asked, made)
 
     # -------------------------------------------------------------------------------------------- iteration
 
@@ -104,12 +110,13 @@ class Session:
             data = torch_advance(watch.iterator)
         except StopIteration:
             watch.open = False
+            self.serving.passages.exhausted(watch.number)
             raise
         except Exception:
             watch.arrived()
             raise
         wait_ns = _now() - began
-        watch.delivered += 1
+        watch.waited(wait_ns)
         if watch.fresh:
             self.serving.first_batch(watch)
         samples = watch.samples_of(data)
@@ -254,12 +261,22 @@ class Session:
         asked = f"no DataLoader made at {place} gave a batch" if place else "no DataLoader gave a batch"
         self._recorder.write("unmeasured", key="loader", reason=f"{asked} (DataLoaders made: {places})")
 
-    @property
-    def past_natural_end(self) -> bool:
-        """Whether the target was given more steps than its own epoch has."""
-        return self.serving.last is not None and self.serving.last.past_natural_end
+    def is_past_natural_end(self, error: BaseException) -> bool:
+        """Whether the target may have failed because it was given more steps than its own epoch has."""
+        last = self.serving.last
+        return last is not None and last.past_natural_end and not raised_by_loader(error)
 
     @property
     def epochs(self) -> float | None:
         """Natural epochs of the training loader that the target received; None where their length is not known."""
         return self.serving.epochs()
+
+
+def raised_by_loader(error: BaseException) -> bool:
+    """Whether an exception, or one that it came from, passed through an iterator of torch's or its signal handler."""
+    entries = (entry for one in target.chain(error) for entry, _ in traceback.walk_tb(one.__traceback__))
+    return any(
+        entry.f_code.co_filename.startswith(_LOADER_FOLDER)
+        or isinstance(entry.f_locals.get("self"), _BaseDataLoaderIter)
+        for entry in entries
+    )

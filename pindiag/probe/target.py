@@ -59,11 +59,12 @@ def _run_module(name: str) -> None:
 
 def strip(error: BaseException) -> None:
     """Take the probe's frames out of the tracebacks of an exception and of those that it is chained to."""
-    for one in _chain(error):
+    for one in chain(error):
         one.__traceback__ = _without_ours(one.__traceback__)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An exception and all that it came from or is made of."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
