@@ -63,7 +63,7 @@ def _idle(idle: Spans, main: MainThread, wall: float) -> GpuIdle:
 def _longest(kernels: Sequence[Event], steps: int) -> list[KernelTime]:
     by_name: dict[str, list[float]] = defaultdict(list)
     for event in kernels:
-        by_name[_CLUTTER.sub("", event.name)[:LONGEST_NAME]].append(event.dur)
+        by_name[_short(event.name)].append(event.dur)
     total = sum(event.dur for event in kernels)
     found = [
         KernelTime(name=name, ms=sum(times) / steps / 1e3, share=sum(times) / total, calls=len(times) / steps)
@@ -71,6 +71,12 @@ def _longest(kernels: Sequence[Event], steps: int) -> list[KernelTime]:
         if total
     ]
     return sorted(found, key=lambda kernel: kernel.ms, reverse=True)[:LONGEST_KERNELS]
+
+
+def _short(kernel: str) -> str:
+    """Without what templates and parameters add; those of cutlass bear their name inside."""
+    plain = _CLUTTER.sub("", kernel)
+    return (plain if plain.startswith("cutlass") else re.split(r"[<(]", plain)[0])[:LONGEST_NAME]
 
 
 def _bytes(copies: Iterable[Event]) -> int:

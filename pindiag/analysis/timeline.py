@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
@@ -24,7 +25,8 @@ STEPS_AROUND = 8
 SLOW = 1.25
 """A slowest step that takes no longer than this times the median does not stand out."""
 HAIR = 1 / 1500
-"""Of what is drawn: closer bars of one name become one, shorter ones are left out; nobody would see it."""
+"""Of what is drawn: what is shorter would not be seen."""
+WIDENED = ("copies", "kernels")
 NO_STEP = "no step was measured"
 FROM_RECORDS = (
     "From the counted blocks: the probe's records of the main thread and of the workers, on one clock. "
@@ -70,15 +72,19 @@ def steps(trial: TrialEvidence) -> Steps | None:
     slow = stands_out(lengths)
     wide = found.marks[max(first - STEPS_AROUND, 0) : last + STEPS_AROUND + 1]
     return Steps(
-        typical=list(found.bars(begin, found.marks[last])),
+        typical=_drawn(found, begin, found.marks[last]),
         marks_ms=[(mark - begin) / 1e3 for mark in found.marks[first : last + 1]],
         waits=who_waits(
             list(found.bars(wide[0], wide[-1])), (wide[-1] - wide[0]) / 1e3, workers=trial.configuration.num_workers > 0
         ),
-        slowest=[] if slow is None else list(found.bars(found.marks[slow], found.marks[slow + 1])),
+        slowest=[] if slow is None else _drawn(found, found.marks[slow], found.marks[slow + 1]),
         slowest_over_median=None if slow is None else lengths[slow] / median(lengths),
         source=found.source,
     )
+
+
+def _drawn(found: _Recording, begin: float, end: float) -> list[Span]:
+    return drawable(found.bars(begin, end), (end - begin) / 1e3)
 
 
 def _recording(trial: TrialEvidence) -> _Recording | None:
@@ -104,11 +110,27 @@ def stands_out(lengths: Sequence[float]) -> int | None:
 
 def _cut(lane: str, name: str, found: Spans, begin: float, end: float) -> Iterator[Span]:
     """Bars for what falls between two moments."""
-    hair = (end - begin) * HAIR
     shown = np.clip(found[(found[:, 1] > begin) & (found[:, 0] < end)], begin, end)
-    for start, stop in union(shown, hair).tolist():
-        if stop - start >= hair:
-            yield Span(lane=lane, name=name, start_ms=(start - begin) / 1e3, end_ms=(stop - begin) / 1e3)
+    for start, stop in union(shown).tolist():
+        yield Span(lane=lane, name=name, start_ms=(start - begin) / 1e3, end_ms=(stop - begin) / 1e3)
+
+
+def drawable(bars: Iterable[Span], length_ms: float) -> list[Span]:
+    """Bars as they are drawn, those of a lane and name in the order of time.
+
+    Bars of one name that are closer than a hair become one. What is shorter is left out, but for copies and kernels,
+    which are widened to be seen.
+    """
+    hair = length_ms * HAIR
+    by_name: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for bar in bars:
+        by_name[bar.lane, bar.name].append((bar.start_ms, bar.end_ms))
+    return [
+        Span(lane=lane, name=name, start_ms=start, end_ms=min(max(end, start + hair), length_ms))
+        for (lane, name), times in by_name.items()
+        for start, end in union(np.array(times), hair).tolist()
+        if end - start >= hair or lane in WIDENED
+    ]
 
 
 class _Workers:

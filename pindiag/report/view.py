@@ -54,6 +54,7 @@ class View:
     machine_reason: str
     timeline_chart: Chart | None
     slowest_chart: Chart | None
+    gpu_in_steps: str | None
     timeline_reason: str
     frontier_chart: Chart | None
     beyond: list[beyond.Change]
@@ -119,6 +120,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         machine_reason=drawing.series_reason or "no series was recorded",
         timeline_chart=time.timeline_chart(drawing, labels, spoken),
         slowest_chart=time.slowest_chart(drawing, spoken),
+        gpu_in_steps=time.of_gpu(report, drawing),
         timeline_reason=drawing.timeline_reason or "no profiler window was recorded",
         frontier_chart=sweep.frontier_chart(measured, report),
         beyond=beyond.changes(report),

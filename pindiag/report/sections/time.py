@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pindiag import figures
-from pindiag.model import Drawing, Waits
+from pindiag.model import Drawing, Report, Waits
 from pindiag.report.charts import machine, timeline
 from pindiag.report.charts._svg import Chart
 
@@ -19,6 +19,15 @@ _WAITS: Mapping[Waits, str] = {
     "gpu_for_main": "The GPU waits for the main thread to give it work",
     "all_for_gpu": "Everything waits for the GPU",
 }
+_MEANWHILE = {
+    "wait": "waiting for its loader",
+    "synchronise": "waiting for the device",
+    "launch": "launching",
+    "operators": "in operators",
+    "python": "in Python",
+}
+_WORTH_A_WORD = 0.01
+_KERNELS_NAMED = 3
 
 
 def machine_chart(drawing: Drawing, title: str) -> tuple[Chart | None, list[str]]:
@@ -54,6 +63,24 @@ def _notes(drawing: Drawing) -> str:
         "python": "Python: all that is not in PyTorch, among it the release of a batch's memory.",
     }
     return " ".join(words for name, words in said.items() if name in names)
+
+
+def of_gpu(report: Report, drawing: Drawing) -> str | None:
+    """What kept the GPU of the drawn trial idle, and its longest kernels; None where its window does not tell."""
+    gpu = next((trial.gpu for trial in report.trials if trial.id == drawing.timeline_trial), None)
+    if gpu is None or gpu.idle is None or gpu.idle_share is None or gpu.busy_share is None:
+        return None
+    causes = {words: getattr(gpu.idle, name) for name, words in _MEANWHILE.items()}
+    told = sorted((share, words) for words, share in causes.items() if share >= _WORTH_A_WORD)
+    meanwhile = ", ".join(f"{words} ({figures.share(share)})" for share, words in reversed(told))
+    longest = gpu.longest_kernels[:_KERNELS_NAMED]
+    kernels = ", ".join(f"{kernel.name} ({figures.share(kernel.share)})" for kernel in longest)
+    return (
+        f"In the profiler window the GPU ran kernels for {figures.share(gpu.busy_share)} of the time and nothing for "
+        f"{figures.share(gpu.idle_share)}"
+        + (f", while the main thread was {meanwhile}" if meanwhile else "")
+        + (f". Most of the kernels' time is that of {kernels}." if kernels else ".")
+    )
 
 
 def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:

@@ -1,5 +1,6 @@
 """Steps of a fake trial; microseconds of the trace are 5000 ahead of the rings' clock."""
 
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,12 +32,12 @@ def trial(trace, batches=(), blocks=(), workers=1):
     )
 
 
-def traced(lengths_us, anchored=True):
-    """Steps of these lengths; the first fifth of each waits for the loader."""
+def traced(lengths_us, anchored=True, wait=0.2):
+    """Steps of these lengths; a part of each waits for the loader."""
     events, at = [], AHEAD_US
     for length in lengths_us:
         events += [
-            Event("user_annotation", NEXT, at, length / 5),
+            Event("user_annotation", NEXT, at, length * wait),
             Event("cpu_op", "aten::mm", at + length / 2, length / 4),
         ]
         at += length
@@ -103,6 +104,22 @@ def test_a_batch_begun_before_and_a_wait_that_ends_after_are_seen():
     assert ("idle", 2.5, 3) in names(shown.typical, "worker 0")
 
 
+def test_a_kernel_too_short_to_be_seen_is_drawn_all_the_same():
+    kernel = Event("kernel", "k", AHEAD_US + 500, 0.1, tid=7)
+    shown = steps(trial([*traced([1000] * 5), kernel]))
+    assert names(shown.typical, "kernels") == [("kernels", 0.5, 0.502)]
+
+
+def test_kernels_a_launch_apart_are_drawn_as_one_bar_but_leave_the_gpu_idle():
+    """Steps of 1 ms that launch all the time: 1 us of each 2."""
+    events = traced([1000] * 6, wait=0.1)
+    work = [Event("cpu_op", "aten::mm", AHEAD_US + 1000 * n + 200, 800) for n in range(6)]
+    kernels = [Event("kernel", "k", AHEAD_US + 2 * n, 1, tid=7) for n in range(3000)]
+    shown = steps(trial([*events, *work, *kernels]))
+    assert len(names(shown.typical, "kernels")) == 1
+    assert shown.waits == "gpu_for_main"
+
+
 def test_records_serve_where_there_is_no_window():
     shown = steps(trial("no profiler window ran", [batch(100)], [block([1, 1, 1, 4], [0.2, 0.2, 0.2, 9])]))
     assert names(shown.typical, "main") == [
@@ -131,3 +148,12 @@ def test_h200_steps_say_who_waits_for_whom(name, waits):
     assert shown.waits == waits
     assert {"main", "copies", "kernels"} <= {span.lane for span in shown.typical}
     assert ("pin thread" in {span.lane for span in shown.typical}) == ("pin1" in name)
+
+
+@pytest.mark.parametrize(("run", "waits"), [("healthy_compute", "all_for_gpu"), ("tabular_rows", "gpu_for_main")])
+def test_h200_device_bound_and_launch_bound_are_told_apart(run, waits, tmp_path):
+    with tarfile.open(H200 / f"{run}.tar.xz") as archive:
+        content = archive.extractfile(f"{run}/traces/baseline-1.json.gz").read()
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(content)
+    assert steps(trial(read_trace(path), workers=4)).waits == waits
