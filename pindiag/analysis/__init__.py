@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pindiag import race
-from pindiag.analysis import drawing, facts, gaps, recommend, summary, trials
+from pindiag.analysis import drawing, environment, facts, gaps, recommend, summary, trials
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.trace import Event
 from pindiag.model import Ablation, Analysis, AnyRecord, Ceilings, RunSpec, Trial, WorkerBatch
@@ -34,6 +34,7 @@ def analyse(
     run = RunEvidence(spec, records, worker_batches, traces)
     noise = recommend.noise_floor(run.journal)
     target = summary.target(run)
+    told = facts.facts(run, noise, target)
     found = trials.trials(run, race.standings(run.journal) | race.beside(run.journal))
     analysis = Analysis(
         loader=summary.loader(run),
@@ -42,14 +43,14 @@ def analyse(
         blocks=trials.blocks(run, places),
         noise_floor=noise,
         ceilings=ceilings(found),
-        facts=facts.facts(run, noise, target),
+        facts=told,
         recommendation=recommend.recommendation(run.journal, found),
         verification=recommend.verification(run.journal),
         ranks=[],
         launches=summary.launches(run),
         not_measured=[],
         overhead=summary.overhead(run),
-        environment=summary.environment(run),
+        environment=environment.environment(run, told),
         target=target,
         drawing=drawing.drawing(run),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pindiag.analysis import environment
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.facts import NO_LIVE
 from pindiag.analysis.machine_facts import NO_SAMPLES, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
@@ -116,31 +117,37 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     never_live = "it had no live round together with the baseline"
     verified = analysis.verification
     others = [] if analysis.loader is None else analysis.loader.beside
-    return {f"loader.beside[{number}]": other.reason or NEVER_READ for number, other in enumerate(others)} | {
-        "loader": NO_LOADER,
-        "loader.batches_per_epoch": "the loader has no length",
-        "baseline": NO_LOADER,
-        "noise_floor.ratio": analysis.noise_floor.source,
-        "ceilings.compute_only": _no_ceiling(analysis, run, "compute_only"),
-        "ceilings.host_batch": _no_ceiling(analysis, run, "host_batch"),
-        "ceilings.loader_only": _no_ceiling(analysis, run, "loader_only"),
-        "recommendation": "the script as written was not measured",
-        "recommendation.versus_baseline": FEW_ROUNDS,
-        "verification": asked or ("no change was to be verified" if leads else "the budget left no time for a pair"),
-        "verification.ci95": "an interval needs three pairs",
-        "verification.live_ratio": never_live,
-        "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,
-        "verification.agrees_with_live": "an interval needs three pairs"
-        if verified and verified.live_ratio is not None
-        else never_live,
-        "*.epochs": "the target did not say how many epochs it ran",
-        "*.purpose": "its order was not recorded",
-        "overhead": "no block was counted",
-        "overhead.sampler_cpu_share": "nothing was sampled",
-        "environment.gpu": "no accelerator",
-        "environment.cuda": "torch was built without CUDA",
-        "environment": "the run did not record it",
-    }
+    of_facts = environment.reasons(run, analysis.facts)
+    return (
+        of_facts
+        | {f"loader.beside[{number}]": other.reason or NEVER_READ for number, other in enumerate(others)}
+        | {
+            "loader": NO_LOADER,
+            "loader.batches_per_epoch": "the loader has no length",
+            "baseline": NO_LOADER,
+            "noise_floor.ratio": analysis.noise_floor.source,
+            "ceilings.compute_only": _no_ceiling(analysis, run, "compute_only"),
+            "ceilings.host_batch": _no_ceiling(analysis, run, "host_batch"),
+            "ceilings.loader_only": _no_ceiling(analysis, run, "loader_only"),
+            "recommendation": "the script as written was not measured",
+            "recommendation.versus_baseline": FEW_ROUNDS,
+            "verification": asked
+            or ("no change was to be verified" if leads else "the budget left no time for a pair"),
+            "verification.ci95": "an interval needs three pairs",
+            "verification.live_ratio": never_live,
+            "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,
+            "verification.agrees_with_live": "an interval needs three pairs"
+            if verified and verified.live_ratio is not None
+            else never_live,
+            "*.epochs": "the target did not say how many epochs it ran",
+            "*.purpose": "its order was not recorded",
+            "overhead": "no block was counted",
+            "overhead.sampler_cpu_share": "nothing was sampled",
+            "environment.gpu": "no accelerator",
+            "environment.cuda": "torch was built without CUDA",
+            "environment": "the run did not record it",
+        }
+    )
 
 
 def _no_ceiling(analysis: Analysis, run: RunEvidence, ablation: Ablation) -> str:

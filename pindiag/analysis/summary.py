@@ -1,4 +1,4 @@
-"""The run as a whole: loader, launches, how the script fared, what measuring cost, the environment."""
+"""The run as a whole: loader, launches, how the script fared, what measuring cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from pindiag.model import (
     LoaderFigures,
     Overhead,
     Sample,
-    Scalar,
     TargetEnded,
     TargetFailed,
     TargetFigures,
@@ -116,27 +115,3 @@ def overhead(run: RunEvidence) -> Overhead:
         share_of_step=spent_us / 1e6 / sum(block.seconds for block in blocks) if steps else None,
         sampler_cpu_share=fmean(known) if known else None,
     )
-
-
-def environment(run: RunEvidence) -> dict[str, Scalar]:
-    """Where it was measured."""
-    machine, found = run.journal.machine, run.found
-    started = next((record for launch in run.journal.launches for record in launch.all(LaunchStarted)), None)
-    gpu = machine.gpus[0] if machine is not None and machine.gpus else {}
-    device = None if found is None else found.device_name
-    return {
-        "machine": getattr(machine, "fingerprint", None),
-        "platform": getattr(machine, "platform", None),
-        "kernel": getattr(machine, "kernel", None),
-        "usable_cpus": getattr(machine, "usable_cpus", run.spec.usable_cpus),
-        "usable_cpus_reason": getattr(machine, "usable_cpus_reason", None),
-        "logical_cpus": getattr(machine, "logical_cpus", None),
-        "memory_bytes": getattr(machine, "memory_bytes", None),
-        "gpu": gpu.get("name") or device,
-        "gpu_driver": gpu.get("driver"),
-        "python": getattr(started, "python_version", None),
-        "torch": getattr(started, "torch_version", None),
-        "cuda": getattr(started, "cuda_version", None),
-        "start_method": getattr(found, "start_method", None),
-        "pindiag": run.spec.pindiag_version,
-    }

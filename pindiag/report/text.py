@@ -19,7 +19,7 @@ _DIRECTIONS = {
 _OTHERS = {code: f"⟨U+{code:04X}⟩" for code in (*range(0x80, 0xA0), 0x2028, 0x2029, 0xFEFF, *range(0xFFF9, 0xFFFC))}
 _VISIBLE = {**_PICTURES, **_DIRECTIONS, **_OTHERS}
 _CODE = re.compile(r"(`[^`\n]+`)")
-_ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|pcie)\b")
+_ACRONYM = re.compile(r"\b(?:cpus?|gpus?|cuda|nvml|numa|pcie)\b")
 _FIGURE = r"\d[\d\u202f]*\.\d\d ×(?: faster)?|\d[\d\u202f]*(?:\.\d+)?(?= samples/s|[;,.]|$| )"
 _INTERVAL = re.compile(r"\d[\d\u202f]*\.\d\d–\d[\d\u202f]*\.\d\d")
 _PLACE = re.compile(r"[\w./~…-]+\.py:\d+")
@@ -176,12 +176,18 @@ def quantity(value: Scalar, unit: str | None) -> str:
     return number if unit is None else f"{number} {unit}"
 
 
+_UNITS = {"_bytes": "B", "_share": "1", "_quota": "CPUs"}
+
+
 def environment(values: Mapping[str, Scalar]) -> list[tuple[str, str | None, str]]:
     """The environment as a table: words, value (None: not measured), key."""
     rows = []
     for key, value in values.items():
-        unit = "B" if key.endswith("_bytes") else None
-        words = _ACRONYM.sub(lambda match: match[0].upper(), key.removesuffix("_bytes").replace("_", " "))
-        words = words.replace("CPUS", "CPUs").replace("GPUS", "GPUs").replace("python", "Python")
+        unit = next((unit for ending, unit in _UNITS.items() if key.endswith(ending)), None)
+        plain = re.sub("^shm", "/dev/shm", key.removesuffix("_bytes").removesuffix("_share")).replace("_", " ")
+        words = _ACRONYM.sub(lambda match: match[0].upper(), plain)
+        words = (
+            words.replace("CPUS", "CPUs").replace("GPUS", "GPUs").replace("PCIE", "PCIe").replace("python", "Python")
+        )
         rows.append((words, None if value is None else quantity(value, unit), key))
     return rows

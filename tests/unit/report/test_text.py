@@ -80,6 +80,12 @@ def test_environment_in_words():
         ("memory", "128 GB", "memory_bytes"),
         ("GPU", None, "gpu"),
     ]
+    assert environment({"shm_bytes": 64_000_000, "cpu_quota": 1.5, "throttled_share": 0.1, "pcie_link": "x"}) == [
+        ("/dev/shm", "64.0 MB", "shm_bytes"),
+        ("CPU quota", "1.5 CPUs", "cpu_quota"),
+        ("throttled", "10 %", "throttled_share"),
+        ("PCIe link", "x", "pcie_link"),
+    ]
 
 
 def test_what_perfect_copies_would_bring_leads_to_the_step_alone():
