@@ -140,6 +140,7 @@ class Training:
     def finish(self, failed: str | None) -> None:
         """The target is over: write down what was measured of an unfinished block or window."""
         self._say_window()
+        self._serving.passages.say_rest()
         block, self.block = self.block, None
         if block is None:
             return
@@ -223,6 +224,7 @@ class Training:
         self._stopper.check()
 
     def _stop(self) -> None:
+        self._serving.passages.say_rest()
         self._serving.release()
         self._stopper.begin()
 
