@@ -82,7 +82,7 @@ def test_environment_in_words():
     ]
     assert environment({"shm_bytes": 64_000_000, "cpu_quota": 1.5, "throttled_share": 0.1, "pcie_link": "x"}) == [
         ("/dev/shm", "64.0 MB", "shm_bytes"),
-        ("CPU quota", "1.5 CPUs", "cpu_quota"),
+        ("CPU quota", "1.50 CPUs", "cpu_quota"),
         ("throttled", "10 %", "throttled_share"),
         ("PCIe link", "x", "pcie_link"),
     ]
