@@ -1,5 +1,6 @@
 # make demo   a sweep of a sample, and where its report lies
 # make test   what CI runs, against the built wheel
+# make test-frameworks   loops that Lightning, Accelerate and others run
 #
 # Both make .venv with $(PYTHON) where it is missing. CONSTRAINTS=/dev/null takes whatever torch there is.
 
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SOURCES := $(shell find pindiag templates -type f -not -name '*.pyc') README.md LICENSE
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-frameworks lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/pindiag run $(SAMPLE) --sweep --budget 1m -o $(DEMO) --force
@@ -21,6 +22,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed $(VENV)/tools lint
 	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest
+
+test-frameworks: $(VENV)/frameworks
+	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest tests/frameworks
 
 lint: $(VENV)/installed $(VENV)/tools
 	$(BIN)/ruff check
@@ -42,6 +46,10 @@ $(VENV)/installed: $(VENV)/requirements $(SOURCES)
 
 $(VENV)/tools: $(VENV)/requirements | $(VENV)/installed
 	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[test]"
+	@touch $@
+
+$(VENV)/frameworks: $(VENV)/tools | $(VENV)/installed
+	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[frameworks]"
 	@touch $@
 
 $(BIN)/python:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Container, Iterator
 from typing import Any
@@ -94,6 +95,12 @@ class IndexStream:
         self._ahead.extendleft(reversed(list(self._out.values())))
         self._out.clear()
         self._number = 0
+
+    def look_ahead(self) -> None:
+        """Find out whether the epoch is over, for a loop that counts its batches and never asks for one too many."""
+        if not (self.endless or self._over or self._out or self._ahead):
+            with contextlib.suppress(StopIteration):
+                self._ahead.append(self._draw())
 
     @property
     def epoch_is_over(self) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
+import weakref
+from types import FrameType
 from typing import Any
 
 from . import loader
-from .callsite import user_location
+from .callsite import is_user_code, user_location
 from .epochs import note_set_epoch
 from .recorder import Recorder
 from .watch import Made
@@ -31,6 +34,7 @@ class Loaders:
         self._place = spec["loader_place"]
         self._recorder = recorder
         self._made: list[Made] = []
+        self._known: list[weakref.ref[Any]] = []
 
     @property
     def is_told(self) -> bool:
@@ -50,10 +54,25 @@ class Loaders:
         """Whether an earlier launch found the training loader here."""
         return bool(self._key == {"location": location, "ordinal": ordinal})
 
+    def location_of(self, new: Any, dataset: Any) -> str:
+        """Where the target makes a loader; for one that a library makes of the target's own, where that one was made.
+
+        Args:
+            new: the one that is being constructed.
+            dataset: what it is going to serve.
+        """
+        if not made_by_user(new, sys._getframe(3)):
+            known = (loader() for loader in reversed(self._known))
+            own = next((loader for loader in known if loader is not None and loader.dataset is dataset), None)
+            if own is not None:
+                return str(own.__dict__[_MADE].location)
+        return user_location(3)
+
     def made(self, new: Any, location: str, ordinal: int) -> Made:
         """One was constructed."""
         made = Made(len(self._made), location, ordinal, loader.shape_of(new))
         self._made.append(made)
+        self._known.append(weakref.ref(new))
         new.__dict__[_MADE] = made
         note_set_epoch(new)
         self._recorder.write(
@@ -80,6 +99,18 @@ class Loaders:
         if self._key is not None:
             return self.is_named(made.location, made.ordinal)
         return self._place is not None and is_place(made.location, self._place)
+
+
+def _constructs(frame: FrameType, new: Any) -> bool:
+    code = frame.f_code
+    return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is new
+
+
+def made_by_user(new: Any, frame: FrameType | None) -> bool:
+    """Whether it is the target's code that calls for this object, through whatever constructors of its classes."""
+    while frame is not None and _constructs(frame, new):
+        frame = frame.f_back
+    return frame is not None and is_user_code(frame.f_code)
 
 
 def is_place(location: str, place: str) -> bool:

@@ -13,7 +13,6 @@ from torch.utils import data
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from . import batch, device, hooks, loader, target
-from .callsite import user_location
 from .choice import Choice
 from .loaders import Loaders
 from .recorder import Recorder
@@ -76,7 +75,8 @@ class Session:
         self, new: Any, init: Callable[..., None], signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         """The target makes a DataLoader."""
-        location = user_location()
+        dataset = kwargs.get("dataset", args[0] if args else None)
+        location = self._loaders.location_of(new, dataset)
         ordinal = self._loaders.ordinal_at(location)
         treatment = self.serving.treatment
         changes = treatment.loader

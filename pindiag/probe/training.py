@@ -131,6 +131,8 @@ class Training:
         if block is not None and block.complete:
             self._complete(block)
         stream = watch.stream
+        if stream is not None:
+            stream.look_ahead()
         if stream is not None and stream.epoch_is_over:
             stream.resume()
             if self._replay is None and self._due is None:

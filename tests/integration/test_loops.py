@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 LOOPS = TARGETS / "loops"
 
 
-@pytest.mark.parametrize("name", ["reference", "compiled", "amp", "gan", "lbfgs", "nested", "checkpoints"])
+@pytest.mark.parametrize("name", ["reference", "compiled", "amp", "gan", "lbfgs", "nested", "counted", "checkpoints"])
 def test_a_loop_is_swept_and_comes_to_the_same(tmp_path, name):
     assert_all_the_same(tmp_path, LOOPS / f"{name}.py", blocks=workers(2, 0))
 

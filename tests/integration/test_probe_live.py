@@ -396,6 +396,7 @@ def test_windows_follow_the_last_block_one_a_treatment(tmp_path):
     [
         ("dying", "RuntimeError", "for rows in loader"),
         ("raising", "LookupError", "for rows in loader"),
+        ("raising_later", "LookupError", "for rows in loader"),
         ("unpicklable", None, "for rows in loader"),
     ],
 )

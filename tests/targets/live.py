@@ -48,6 +48,11 @@ class Raising(Rows):
         return super().__getitem__(index)
 
 
+class Few(Raising):
+    def __len__(self):
+        return 64
+
+
 class Sleepy(Rows):
     """Its workers fall asleep at their eighth row."""
 
@@ -86,6 +91,11 @@ def dying():
 
 def raising():
     train(DataLoader(Raising(), batch_size=4))
+
+
+def raising_later():
+    """Many epochs have passed when it raises."""
+    train(DataLoader(Few(), batch_size=4))
 
 
 def sleepy():

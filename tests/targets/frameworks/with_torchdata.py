@@ -1,4 +1,4 @@
-"""torchdata's StatefulDataLoader, whose place is saved with each checkpoint, the first of them before it is iterated over."""
+"""torchdata's StatefulDataLoader, whose place is saved with each checkpoint, at first before an epoch."""
 
 import sys
 

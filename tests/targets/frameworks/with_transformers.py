@@ -35,7 +35,7 @@ def main():
         dataloader_num_workers=1,
         disable_tqdm=True,
     )
-    trainer = Trainer(model=model, args=arguments, train_dataset=Sentences(240), eval_dataset=Sentences(32))
+    trainer = Trainer(model=model, args=arguments, train_dataset=Sentences(160), eval_dataset=Sentences(32))
     trained = trainer.train()  # trains
     total = sum(parameter.double().sum().item() for parameter in model.parameters())
     print("result", trained.global_step, repr(trained.training_loss), repr(total))

@@ -206,3 +206,26 @@ def test_a_new_sampler_does_not_inherit_what_another_was_told():
 
 def test_random_samplers_without_set_epoch_are_no_trouble():
     assert sorted(sum(take(stream(sampler=RandomSampler(DATA)), 3), [])) == list(range(10))
+
+
+def test_an_epoch_that_was_counted_to_its_end_is_over_once_the_loop_comes_back():
+    found = stream(endless=False)
+    assert take(found, 3) == BATCHES
+    for _ in range(3):
+        found.delivered()
+    assert not found.epoch_is_over, "nobody has asked for one more"
+    found.look_ahead()
+    assert found.epoch_is_over
+    found.resume()
+    assert list(found) == BATCHES
+
+
+def test_looking_ahead_in_the_middle_loses_nothing():
+    found = stream(endless=False)
+    assert take(found, 1) == BATCHES[:1]
+    found.look_ahead()
+    found.delivered()
+    found.look_ahead()
+    found.look_ahead()
+    assert not found.epoch_is_over
+    assert list(found) == BATCHES[1:]
