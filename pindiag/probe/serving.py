@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from . import device, loader
+from . import births, device, loader
 from .epochs import Epochs
 from .index_stream import IndexStream
 from .passages import LONGEST_LIST, Passages
@@ -250,10 +250,10 @@ class Serving:
                 raise
             data = torch_advance(watch.iterator)
         if watch.fresh:
-            self.first_batch(watch)
+            self.first_batch(watch, data)
         return data
 
-    def first_batch(self, watch: Watch) -> None:
+    def first_batch(self, watch: Watch, data: Any) -> None:
         """An iterator of torch's has given its first batch."""
         watch.fresh = False
         trains = watch is self.running
@@ -272,6 +272,7 @@ class Serving:
             start_method=watch.start_method(),
             worker_pids=watch.worker_pids(),
             trial=self.treatment.id if trains and self._live else None,
+            **births.figures(watch.iterator, data),
         )
 
     def epochs(self) -> float | None:

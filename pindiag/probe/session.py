@@ -118,7 +118,7 @@ class Session:
         wait_ns = _now() - began
         watch.waited(wait_ns)
         if watch.fresh:
-            self.serving.first_batch(watch)
+            self.serving.first_batch(watch, data)
         samples = watch.samples_of(data)
         choice = self._choice
         if choice is not None:

@@ -105,7 +105,7 @@ class Training:
         cpu = _thread_ns() - cpu
         watch.delivered += 1
         if watch.fresh:
-            self._serving.first_batch(watch)
+            self._serving.first_batch(watch, data)
         samples = watch.samples_of(data)
         block = self.block
         if block is not None and block.step is not None:
