@@ -8,7 +8,7 @@ import venv
 
 import pytest
 
-from pindiag.model import Block, LoaderChosen, TargetEnded, TargetFailed, Unmeasured
+from pindiag.model import Block, LoaderChosen, LoaderIterated, TargetEnded, TargetFailed, Unmeasured
 
 from .probe_harness import TARGETS, launch, order
 
@@ -150,3 +150,6 @@ def test_spawned_workers_send_objects_of_the_scripts_own_classes(tmp_path, metho
     script.write_text(OWN_BATCHES)
     result = launch(tmp_path, script, method, blocks=[order(steps=5)])
     assert result.one(Block).status == "counted", result.output
+    born = result.all(LoaderIterated)[0]
+    assert born.pickle_ms is not None and born.pickle_ms > 0
+    assert born.pickle_bytes is not None and born.pickle_bytes > 1600  # the dataset's own 200 rows of two floats
