@@ -47,6 +47,9 @@ ABLATIONS = [
     under(6, "as-written"),
 ]
 
+FEW = {"steps": 12, "settle_steps": 2, "seconds": 0}
+"""A block that is as long on a fast machine as on a slow one."""
+
 WORKERS_MATTER = ("eager", "persistent")
 """Styles whose sampler's seeds depend on whether torch makes a new iterator with workers for each epoch."""
 
@@ -128,8 +131,7 @@ def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
 @pytest.mark.parametrize("style", ["plain", "distributed"])
 def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_end(tmp_path, style):
     path = tmp_path / "with.txt"
-    few = {"steps": 12, "settle_steps": 2, "seconds": 0}
-    blocks = [msgspec.structs.replace(block, **few) for block in MIXED[:4]]
+    blocks = [msgspec.structs.replace(block, **FEW) for block in MIXED[:4]]
     unending = msgspec.structs.replace(MIXED[0], block=9, steps=100_000)
     result = live(
         tmp_path,
@@ -139,7 +141,7 @@ def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_
         "30",
         str(path),
         natural_epochs=True,
-        first=order(**few),
+        first=order(**FEW),
         blocks=[*blocks, unending],
     )
     assert path.read_text().splitlines() == as_without_us(tmp_path, style, 1, 30)
@@ -177,8 +179,9 @@ def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_
     ],
 )
 def test_all_loops_are_served_under_all_kinds_of_treatments(tmp_path, style):
-    result = live(tmp_path, STYLES, style, blocks=ABLATIONS)
-    assert_all_counted(result, ABLATIONS)
+    blocks = [msgspec.structs.replace(block, **FEW) for block in ABLATIONS]
+    result = live(tmp_path, STYLES, style, blocks=blocks)
+    assert_all_counted(result, blocks)
     samples = result.one(LoaderChosen).batch_samples
     assert all(block.samples == samples * block.steps for block in result.all(Block))
     assert result.one(TargetEnded).how == "stopped"
