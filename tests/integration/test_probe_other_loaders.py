@@ -44,7 +44,8 @@ def test_a_look_at_the_validation_before_training_is_no_whole_passage(tmp_path):
 
 
 def test_the_other_loader_of_a_zip_is_seen_beside_the_training_one(tmp_path):
-    result = launch(tmp_path, STYLES, "zipped")
+    few = order(steps=8, settle_steps=2, seconds=0)  # fewer than the 20 batches that one passage gives
+    result = launch(tmp_path, STYLES, "zipped", blocks=[few])
     (seen,) = others(result)
     assert seen.batches >= result.one(Block).steps
     assert not seen.whole
