@@ -514,6 +514,17 @@ class TransferSite(Base, frozen=True, kw_only=True):
     """Time in the calls on the main thread."""
     pinned_calls: int
     non_blocking_calls: int
+    kind: str = "to"
+    """ "to" (`cuda` too), whose `non_blocking` treatments set, or "copy_"."""
+
+
+class PinSite(Base, frozen=True, kw_only=True):
+    """The script's own calls of pin_memory at one place in the main thread, in one block."""
+
+    location: str
+    calls: int
+    bytes: int
+    ms: float
 
 
 class SyncSite(Base, frozen=True, kw_only=True):
@@ -586,6 +597,9 @@ class Block(Record, tag="block", frozen=True, kw_only=True):
     """Field to the reason why it is null."""
     probe_us_per_step: float
     """The probe's own time in the main thread, measured in this block."""
+    hand_pin_ms: float | None = None
+    """Time of the main thread in the script's own calls of pin_memory; None in records made before it was measured."""
+    pins: list[PinSite] = []
     intraop_threads: int | None = None
     """Of the main thread at the block's end, read by ctypes (FACTS.md A6)."""
     notes: list[str] = []
@@ -743,6 +757,8 @@ class StageMs(Base, frozen=True, kw_only=True):
     synchronise: float | None
     optimizer: float | None
     script: float | None
+    pin: float | None = None
+    """The script's own pinning; the loader's is part of `wait`."""
 
 
 class GpuIdle(Base, frozen=True, kw_only=True):

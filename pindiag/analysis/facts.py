@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median_low
 
@@ -12,7 +13,7 @@ from pindiag.analysis.machine_facts import of_machine, of_sampler
 from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.trials import estimate
-from pindiag.analysis.window_facts import of_gpu, of_script
+from pindiag.analysis.window_facts import of_window
 from pindiag.model import (
     DatasetChanged,
     Fact,
@@ -106,7 +107,7 @@ def _has_pin_thread(found: LoaderChosen) -> bool:
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     rate = estimate(trial.rates).median
     yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
-    for part in (_stages, _transfers, _syncs, of_pinning, of_workers, of_sampler, _memory, of_gpu, of_script):
+    for part in (_stages, _transfers, _syncs, _hand_pins, of_pinning, of_workers, of_sampler, _memory, of_window):
         yield from part(trial)
 
 
@@ -161,6 +162,25 @@ def _syncs(trial: TrialEvidence) -> Iterator[Fact]:
         ("lazy_syncs_per_step", sum(site.lazy_calls for site in sites), "calls"),
     ):
         yield _fact(name, total / steps if known else None, unit, source, unseen or "not measured", trial=trial.id)
+
+
+def _hand_pins(trial: TrialEvidence) -> Iterator[Fact]:
+    """The script's own pinning in the main thread, with its places, the one that takes longest first."""
+    took: dict[str, float] = defaultdict(float)
+    sites = [site for block in trial.blocks for site in block.pins]
+    for site in sites:
+        took[site.location] += site.ms
+    places = ", ".join(sorted(took, key=lambda place: -took[place]))
+    source = f"{places}; {trial.source}" if places else trial.source
+    steps, ms = trial.totals.steps, trial.totals.stage_ms("hand_pin_ms")
+    known = steps and ms is not None
+    reason = trial.totals.missing("hand_pin_ms") or "not measured"
+    for name, value, unit in (
+        ("hand_pin_ms_per_step", ms or 0.0, "ms"),
+        ("hand_pins_per_step", sum(site.calls for site in sites) / max(steps, 1), "calls"),
+        ("hand_pin_bytes_per_step", sum(site.bytes for site in sites) / max(steps, 1), "B"),
+    ):
+        yield _fact(name, value if known else None, unit, source, reason, trial=trial.id)
 
 
 def _memory(trial: TrialEvidence) -> Iterator[Fact]:

@@ -13,6 +13,7 @@ from pindiag.analysis.facts import NO_LIVE
 from pindiag.analysis.machine_facts import NO_SAMPLES, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
 from pindiag.analysis.other_loaders import NEVER_READ
 from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
+from pindiag.analysis.stages import STAGE_FIELDS
 from pindiag.analysis.workers import FIRST_FORMAT
 from pindiag.model import Ablation, Analysis, NotMeasured, Trial
 
@@ -79,8 +80,8 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
     special = evidence.treatment.kind != "configuration"
     no_workers = evidence.without_workers
     stages = {
-        f".stage_ms.{stage}": totals.missing(f"{stage}_ms") or "not measured"
-        for stage in ("wait", "transfer", "synchronise", "optimizer", "script")
+        f".stage_ms.{stage}": totals.missing(field) or "not measured"
+        for stage, field in {**STAGE_FIELDS, "script": "script_ms"}.items()
     }
     sampled = {f".sampler.{field}": not_sampled(evidence.run, key) for field, (key, _) in SAMPLED.items()}
     return (stages | sampled) | {

@@ -25,6 +25,9 @@ class MainThread:
         events: of the whole trace.
         start: of the window, microseconds, as `end`.
         end: see `start`.
+
+    Attributes:
+        waiting: calls to the runtime that waited for the device.
     """
 
     def __init__(self, events: Sequence[Event], start: float, end: float) -> None:
@@ -39,6 +42,7 @@ class MainThread:
             if event.tid == self.tid or event.tid in backward:
                 for kind in self._kinds(event, copies):
                     found[kind].append(event)
+        self.waiting = found["synchronise"]
         self._found = {kind: union(spans(of_kind)) for kind, of_kind in found.items()}
         self._found["backward"] = union(self._spans("backward"), BACKWARD_GAP_US)
         self._found["transfer"] = self._holding_copies(found["moves"])
@@ -77,6 +81,11 @@ class MainThread:
     def stages(self) -> Parts:
         """The stages of a step; what is left of it is split into launches, backward, operators and Python."""
         return self._split("wait", "transfer", "synchronise", "optimizer", "launch", "backward", "operators")
+
+    @property
+    def transfers(self) -> Spans:
+        """Operators that gave the device something of the host's, waiting or not."""
+        return self._spans("transfer")
 
     @property
     def lane(self) -> Parts:

@@ -8,6 +8,15 @@ from dataclasses import dataclass
 from pindiag.model import Block, PinThreadMs, StageMs
 
 NOT_SEEN = "no block was counted"
+BEFORE_HAND_PINS = "recorded before pinning by hand was measured"
+STAGE_FIELDS = {
+    "wait": "wait_ms",
+    "transfer": "transfer_ms",
+    "pin": "hand_pin_ms",
+    "synchronise": "synchronise_ms",
+    "optimizer": "optimizer_ms",
+}
+"""Stages that are measured, and the fields of a block that hold them."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,10 @@ class Totals:
             return NOT_SEEN
         stage = field.removesuffix("_ms")
         found = (block.missing.get(field) or block.missing.get(stage) for block in self.blocks)
-        return next((reason for reason in found if reason is not None), None)
+        told = next((reason for reason in found if reason is not None), None)
+        if told is None and field == "hand_pin_ms" and any(block.hand_pin_ms is None for block in self.blocks):
+            return BEFORE_HAND_PINS
+        return told
 
     def stage_ms(self, field: str) -> float | None:
         """A stage of a mean step, in milliseconds; None where it was not measured."""
@@ -46,13 +58,10 @@ class Totals:
         return float(sum(getattr(block, field) for block in self.blocks)) / self.steps
 
     def stages(self) -> StageMs:
-        """The five stages; script is what the others leave of the step, unmeasured ones included."""
-        wait, transfer, synchronise, optimizer = (
-            self.stage_ms(field) for field in ("wait_ms", "transfer_ms", "synchronise_ms", "optimizer_ms")
-        )
-        named = sum(stage or 0.0 for stage in (wait, transfer, synchronise, optimizer))
-        script = None if self.step_ms is None else max(self.step_ms - named, 0.0)
-        return StageMs(wait=wait, transfer=transfer, synchronise=synchronise, optimizer=optimizer, script=script)
+        """The six stages; script is what the others leave of the step, unmeasured ones included."""
+        named = {stage: self.stage_ms(field) for stage, field in STAGE_FIELDS.items()}
+        rest = sum(ms or 0.0 for ms in named.values())
+        return StageMs(**named, script=None if self.step_ms is None else max(self.step_ms - rest, 0.0))
 
     def pin_thread(self) -> PinThreadMs | None:
         """The pin thread (without workers, the main thread's pinning) in a mean batch."""

@@ -8,12 +8,22 @@ from pindiag.analysis.evidence import TrialEvidence
 from pindiag.analysis.fact import fact as _fact
 from pindiag.analysis.intervals import length
 from pindiag.analysis.main_thread import MainThread
-from pindiag.analysis.trace import window
+from pindiag.analysis.operator_waits import OperatorWait, operator_waits
+from pindiag.analysis.trace import is_runtime, window
 from pindiag.model import Fact, GpuStep, Scalar
 
 KINDS = "the trace does not tell pinned from pageable"
 NO_CALLS = "the trace shows no call to the accelerator's runtime"
+NO_WAIT = "no call waited for the device in the window"
+NAMED_OPERATORS = 5
 IDLE_CAUSES = ("wait", "synchronise", "launch", "operators", "python")
+
+
+def of_window(trial: TrialEvidence) -> Iterator[Fact]:
+    """What the trace tells."""
+    yield from of_gpu(trial)
+    yield from of_script(trial)
+    yield from of_waits(trial)
 
 
 def of_gpu(trial: TrialEvidence) -> Iterator[Fact]:
@@ -65,3 +75,37 @@ def of_script(trial: TrialEvidence) -> Iterator[Fact]:
         unseen = no_calls if name == "launch" else None
         value = None if unseen else parts.get(name)
         yield _fact(f"script_{name}_ms", value, "ms", source, unseen or reason, trial=trial.id)
+
+
+def of_waits(trial: TrialEvidence) -> Iterator[Fact]:
+    """Waits for the device by operator, a mean step of the window: also what the probe does not hook."""
+    source = "no trace" if trial.window is None else f"trace {trial.window.trace}"
+    unseen, waits, steps = _waits(trial)
+    values: tuple[tuple[str, Scalar, str | None], ...] = (
+        ("window_syncs_per_step", sum(wait.calls for wait in waits) / steps, "calls"),
+        ("window_sync_ms_per_step", sum(wait.us for wait in waits) / steps / 1e3, "ms"),
+        ("window_sync_operators", ", ".join(_said(wait, steps) for wait in waits[:NAMED_OPERATORS]) or None, None),
+    )
+    for name, value, unit in values:
+        yield _fact(name, None if unseen else value, unit, source, unseen or NO_WAIT, trial=trial.id)
+
+
+def _waits(trial: TrialEvidence) -> tuple[str | None, list[OperatorWait], int]:
+    """Why they are not known, or the waits and the window's steps."""
+    events = trial.trace
+    if not trial.run.has_accelerator:
+        return "no accelerator", [], 1
+    if isinstance(events, str):
+        return events, [], 1
+    bounds = window(events)
+    if bounds is None:
+        return "the trace marks no step", [], 1
+    if not any(is_runtime(event) for event in events):
+        return NO_CALLS, [], 1
+    start, end, steps = bounds
+    events = [event for event in events if start <= event.ts < end]
+    return None, operator_waits(events, MainThread(events, start, end)), steps
+
+
+def _said(wait: OperatorWait, steps: int) -> str:
+    return f"{wait.name} ({wait.calls / steps:.3g} a step, {wait.us / steps / 1e3:.3g} ms)"

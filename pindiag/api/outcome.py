@@ -93,7 +93,8 @@ def _with_fixes(
     from pindiag import fixes
 
     loader = None if analysis.loader is None else analysis.loader.chosen
-    transfers = sorted({site.location for r in records if isinstance(r, Block) for site in r.transfers})
+    sites = [site for record in records if isinstance(record, Block) for site in record.transfers]
+    transfers = sorted({site.location for site in sites if site.kind == "to"})
     return [
         fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root) for finding in findings
     ]

@@ -57,6 +57,11 @@ class _Local(threading.local):
 _local = _Local()
 
 
+def is_pinning() -> bool:
+    """Whether this thread is inside torch's function that pins a loader's batch."""
+    return _local.pins.inside
+
+
 class _TimedQueue:
     """A queue whose `get` is timed: polling is waiting, what follows is receiving."""
 

@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from . import device
+from .capture import Capture, storage_of
 from .template import Path, Template
-from .transfers import Capture, Transfers, storage_of
+from .transfers import Transfers
 
 REPLAYED = 8
 """Batches that take turns: one alone would stay in the caches."""
@@ -42,6 +43,7 @@ _now = time.monotonic_ns
 # Bound before the transfer hooks are in place, and before the target may replace it: what is moved here is no transfer
 # of the script's.
 _to = torch.Tensor.to
+_pin = torch.Tensor.pin_memory
 
 
 class Served(NamedTuple):
@@ -198,7 +200,7 @@ class Replay:
 
     def _placed(self, path: Path, tensor: torch.Tensor) -> torch.Tensor:
         if self._kind == "pinned":
-            return _like(tensor, tensor.detach().pin_memory()) if tensor.is_cpu else tensor
+            return _like(tensor, _pin(tensor.detach())) if tensor.is_cpu else tensor
         target = None if path in self._on_host else self._moved.get(path)
         return tensor if target is None else _like(tensor, _to(tensor.detach(), target))
 
@@ -237,7 +239,7 @@ def _view_of(tensor: torch.Tensor) -> torch.Tensor:
 def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
     fresh = tensor.detach().clone()
     if tensor.is_cpu and tensor.is_pinned():
-        fresh = fresh.pin_memory()
+        fresh = _pin(fresh)
     return _like(tensor, fresh)
 
 

@@ -1,7 +1,8 @@
-"""Hooks on host-to-device copies and on calls that wait for the device.
+"""Hooks on host-to-device copies, on pinning by hand and on calls that wait for the device.
 
-Not seen are the waits inside operations whose result's size depends on the data (`nonzero`, `tensor[mask]`), and of
-those that give a Python value by themselves (`torch.equal`).
+Tensor's methods are hooked. Functions of the torch namespace (`torch.nonzero`, `torch.as_tensor`) are not: compilers
+know them by identity. Nor is `tensor[mask]`, for which each index into any tensor, those of workers included, would
+take longer. What waits in these is named by the profiler window.
 """
 
 from __future__ import annotations
@@ -17,12 +18,26 @@ from typing import Any
 
 import torch
 
+from . import pinning
+from .asked import (
+    NO_ACCELERATOR,
+    copies_non_blocking,
+    names_accelerator,
+    says_non_blocking,
+    waits_for_host,
+    with_non_blocking,
+)
 from .callsite import is_user_code, user_location
+from .capture import Capture, storage_of
 from .lazy import LazySync
 
 _now = time.monotonic_ns
-_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "__bool__", "__int__", "__index__")
-_HOST_ONLY_METHODS = ("numpy", "pin_memory")
+_thread = threading.get_ident
+_SYNCHRONISING_METHODS = ("item", "cpu", "tolist", "__bool__", "__int__", "__index__", "__complex__", "is_nonzero")
+_COMPARING_METHODS = ("equal", "allclose")
+_SIZED_BY_DATA = ("nonzero", "argwhere", "masked_select", "unique", "unique_consecutive")
+"""Methods whose result has a size that only the device knows."""
+_TO = "to"
 _TO_HOST = "to(cpu)"
 _MOVES_TO_HOST = (_TO_HOST, "cpu")
 _WAITS: tuple[tuple[Any, str], ...] = (
@@ -31,38 +46,43 @@ _WAITS: tuple[tuple[Any, str], ...] = (
     (torch.cuda.Stream, "Stream.synchronize"),
     (torch.cuda.Event, "Event.synchronize"),
 )
-_NO_ACCELERATOR = ("cpu", "meta")
 
 
 class Tally:
     """What the hooks saw while it was the current one. Lists keep a step's cost low: see the names of the slots."""
 
     def __init__(self) -> None:
-        self.transfers: dict[str, list[int]] = {}
-        """Location to calls, bytes, ns, pinned calls, non-blocking calls."""
+        self.transfers: dict[tuple[str, str], list[int]] = {}
+        """Location and kind to calls, bytes, ns, pinned calls, non-blocking calls."""
         self.syncs: dict[tuple[str, str], list[int]] = {}
         """Location and kind to calls, ns, calls answered without waiting."""
+        self.pins: dict[str, list[int]] = {}
+        """Location to calls, bytes, ns."""
+        self.pinned: set[int] = set()
+        """Addresses of storages that are known to be pinned: asking the driver costs more than the hook."""
         self.transfer_ns = 0
         self.sync_ns = 0
+        self.pin_ns = 0
         self.own_ns = 0
 
     @property
     def hooked_ns(self) -> int:
         """Time in all hooked calls: what the stages around them must not count again."""
-        return self.transfer_ns + self.sync_ns
+        return self.transfer_ns + self.sync_ns + self.pin_ns
 
     def transfer_sites(self) -> list[dict[str, Any]]:
         """Records of the host-to-device calls."""
         return [
             {
                 "location": location,
+                "kind": kind,
                 "calls": calls,
                 "bytes": size,
                 "ms": ns / 1e6,
                 "pinned_calls": pinned,
                 "non_blocking_calls": non_blocking,
             }
-            for location, (calls, size, ns, pinned, non_blocking) in self.transfers.items()
+            for (location, kind), (calls, size, ns, pinned, non_blocking) in self.transfers.items()
         ]
 
     def sync_sites(self) -> list[dict[str, Any]]:
@@ -72,51 +92,44 @@ class Tally:
             for (location, kind), (calls, ns, lazy_calls) in self.syncs.items()
         ]
 
+    def pin_sites(self) -> list[dict[str, Any]]:
+        """Records of the script's own calls of pin_memory."""
+        return [
+            {"location": location, "calls": calls, "bytes": size, "ms": ns / 1e6}
+            for location, (calls, size, ns) in self.pins.items()
+        ]
+
+    def is_pinned(self, source: torch.Tensor) -> bool:
+        """Whether a host tensor's memory is pinned; what was pinned stays so while the allocator keeps it."""
+        place = storage_of(source)
+        if place is None:
+            return source.is_pinned()
+        if place in self.pinned:
+            return True
+        if source.is_pinned():
+            self.pinned.add(place)
+            return True
+        return False
+
     def non_blocking(self) -> bool | str | None:
-        """What the script's transfers say: true, false, "mixed", or None where there are none."""
-        calls = sum(site[0] for site in self.transfers.values())
-        non_blocking = sum(site[4] for site in self.transfers.values())
+        """What the transfers say whose `non_blocking` can be changed: true, false, "mixed"; None without any."""
+        sites = [site for (_, kind), site in self.transfers.items() if kind == _TO]
+        calls = sum(site[0] for site in sites)
+        non_blocking = sum(site[4] for site in sites)
         if calls == 0:
             return None
         return "mixed" if 0 < non_blocking < calls else non_blocking == calls
 
 
-class Capture:
-    """Which host memory went to which device, while it is on.
-
-    Attributes:
-        devices: address of a storage (views of one tensor share it) to the device it was copied to.
-        on_host: addresses of what was asked for something that only host memory can give.
-    """
-
-    def __init__(self) -> None:
-        self.devices: dict[int, torch.device] = {}
-        self.on_host: set[int] = set()
-
-    def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
-        """A host tensor was copied to a device."""
-        place = storage_of(source)
-        if place is not None and moved.device.type not in _NO_ACCELERATOR:
-            self.devices.setdefault(place, moved.device)
-
-    def keep(self, tensor: torch.Tensor) -> None:
-        """A tensor is needed on the host."""
-        place = storage_of(tensor)
-        if place is not None:
-            self.on_host.add(place)
-
-
-def storage_of(tensor: torch.Tensor) -> int | None:
-    """Address of a tensor's memory; None for what has none of its own kind (sparse, or wrapped by a subclass)."""
-    try:
-        return tensor.untyped_storage().data_ptr() or None
-    except (NotImplementedError, RuntimeError):
-        return None
-
-
 def _carries_gradient(kind: str, args: tuple[Any, ...]) -> bool:
     """Whether a call's answer is a part of the graph, so that an earlier one cannot stand in for it."""
     return kind in _MOVES_TO_HOST and args[0].requires_grad and torch.is_grad_enabled()
+
+
+class _Inside(threading.local):
+    """Whether the thread is inside a hooked call, whose own calls count with it."""
+
+    call = False
 
 
 class Transfers:
@@ -136,7 +149,8 @@ class Transfers:
         self.device: str | None = None
         self.capture: Capture | None = None
         self.lazy: LazySync | None = None
-        self._inside = threading.local()
+        self._inside = _Inside()
+        self._main_thread = _thread()
         self._float_may_warn = True
 
     def install(self) -> None:
@@ -147,8 +161,12 @@ class Transfers:
         for name in _SYNCHRONISING_METHODS:
             setattr(tensor, name, self._wrap_method(name.strip("_"), getattr(tensor, name)))
         tensor.__float__ = self._wrap_float(tensor.__float__)
-        for name in _HOST_ONLY_METHODS:
-            setattr(tensor, name, self._wrap_host_only(getattr(tensor, name)))
+        for name in _COMPARING_METHODS:
+            setattr(tensor, name, self._wrap_method(name, getattr(tensor, name)))
+        for name in _SIZED_BY_DATA:
+            setattr(tensor, name, self._wrap_sized_by_data(name, getattr(tensor, name)))
+        tensor.numpy = self._wrap_host_only(tensor.numpy)
+        tensor.pin_memory = self._wrap_pin(tensor.pin_memory)
         tensor.copy_ = self._wrap_copy(tensor.copy_)
         for owner, kind in _WAITS:
             owner.synchronize = self._wrap_wait(kind, owner.synchronize)
@@ -159,7 +177,7 @@ class Transfers:
         @functools.wraps(original)
         def transfer(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             inside = self._inside
-            if getattr(inside, "call", False):
+            if inside.call:
                 return original(tensor, *args, **kwargs)
             from_host = tensor.is_cpu
             if self.lazy is not None and not from_host and waits_for_host(args, kwargs):
@@ -172,7 +190,7 @@ class Transfers:
                 moved = original(tensor, *args, **kwargs)
                 if moved is not tensor and moved.is_cpu is not from_host:
                     ended = _now()
-                    self._moved(tensor, moved, ended - began, says_non_blocking(args, kwargs))
+                    self._moved(_TO, tensor, moved, ended - began, says_non_blocking(args, kwargs))
                     self.tally.own_ns += _now() - ended
                 return moved
             finally:
@@ -180,22 +198,22 @@ class Transfers:
 
         return hidden_from_compiler(transfer)
 
-    def _moved(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
+    def _moved(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
         if source.is_cpu:
-            self._count_transfer(source, moved, ns, non_blocking)
+            self._count_transfer(kind, source, moved, ns, non_blocking)
         elif not non_blocking:
-            self._count_sync(_location(), _TO_HOST, ns)
+            self._count_sync(_location(), _TO_HOST if kind == _TO else kind, ns)
 
-    def _count_transfer(self, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
-        if moved.device.type in _NO_ACCELERATOR:
+    def _count_transfer(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
+        if moved.device.type in NO_ACCELERATOR:
             return
         tally = self.tally
         tally.transfer_ns += ns
-        site = tally.transfers.setdefault(_location(), [0, 0, 0, 0, 0])
+        site = tally.transfers.setdefault((_location(), kind), [0, 0, 0, 0, 0])
         site[0] += 1
         site[1] += source.numel() * source.element_size()
         site[2] += ns
-        site[3] += source.is_pinned()
+        site[3] += tally.is_pinned(source)
         site[4] += non_blocking
         self.device = str(moved.device)
         if self.capture is not None:
@@ -227,15 +245,63 @@ class Transfers:
 
         return hidden_from_compiler(on_host)
 
+    def _wrap_sized_by_data(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Never answered without waiting: another answer's size would not fit what the script does with it."""
+
+        @functools.wraps(original)
+        def sized(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if tensor.is_cpu or self._inside.call:
+                return original(tensor, *args, **kwargs)
+            return self._waited(name, original, (tensor, *args), kwargs)
+
+        return hidden_from_compiler(sized)
+
+    def _wrap_pin(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Counts the script's own pinning: neither that of a pin thread nor the loader's in the main thread."""
+
+        @functools.wraps(original)
+        def pin_memory(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.capture is not None and tensor.is_cpu:
+                self.capture.keep(tensor)
+            if _thread() != self._main_thread or self._inside.call or pinning.is_pinning():
+                return original(tensor, *args, **kwargs)
+            began = _now()
+            pinned = original(tensor, *args, **kwargs)
+            if pinned is not tensor:
+                self._count_pin(pinned, _now() - began)
+            return pinned
+
+        return hidden_from_compiler(pin_memory)
+
+    def _count_pin(self, pinned: Any, ns: int) -> None:
+        began = _now()
+        tally = self.tally
+        tally.pin_ns += ns
+        site = tally.pins.setdefault(_location(), [0, 0, 0])
+        site[0] += 1
+        site[1] += pinned.nbytes
+        site[2] += ns
+        tally.own_ns += _now() - began
+
     def _wrap_copy(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Only looked at: what is copied into a tensor of the script's is its own affair, and so is when."""
+        """Counted and left alone: what is copied into a tensor of the script's is its own affair, and so is when."""
 
         @functools.wraps(original)
         def copy_(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            capture, source = self.capture, args[0] if args else None
-            if capture is not None and isinstance(source, torch.Tensor) and source.is_cpu and not tensor.is_cpu:
-                capture.note(source, tensor)
-            return original(tensor, *args, **kwargs)
+            source = args[0] if args else kwargs.get("src")
+            inside = self._inside
+            if inside.call or not isinstance(source, torch.Tensor) or source.is_cpu is tensor.is_cpu:
+                return original(tensor, *args, **kwargs)
+            inside.call = True
+            began = _now()
+            try:
+                copied = original(tensor, *args, **kwargs)
+            finally:
+                inside.call = False
+            ended = _now()
+            self._moved("copy_", source, tensor, ended - began, copies_non_blocking(args, kwargs))
+            self.tally.own_ns += _now() - ended
+            return copied
 
         return hidden_from_compiler(copy_)
 
@@ -279,7 +345,7 @@ class Transfers:
         return hidden_from_compiler(elapsed_time)
 
     def _timed(self, kind: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        if getattr(self._inside, "call", False):
+        if self._inside.call:
             return original(*args, **kwargs)
         if self.lazy is None or _carries_gradient(kind, args):
             return self._waited(kind, original, args, kwargs)
@@ -320,43 +386,6 @@ def hidden_from_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
     elif hasattr(frames, "skip_code"):
         frames.skip_code(code)
     return function
-
-
-def asked_type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Type of the device that the arguments of Tensor.to ask for; None where they name none."""
-    asked = kwargs.get("device", kwargs.get("other", args[0] if args else None))
-    if isinstance(asked, torch.Tensor | torch.device):
-        return (asked.device if isinstance(asked, torch.Tensor) else asked).type
-    if isinstance(asked, str):
-        return asked.split(":")[0]
-    return "accelerator" if isinstance(asked, int) and not isinstance(asked, bool) else None
-
-
-def names_accelerator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the arguments of Tensor.to ask for an accelerator."""
-    asked = asked_type(args, kwargs)
-    return asked is not None and asked not in _NO_ACCELERATOR
-
-
-def waits_for_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether Tensor.to of a device's tensor comes back with the numbers on the host."""
-    return asked_type(args, kwargs) == "cpu" and not says_non_blocking(args, kwargs)
-
-
-def says_non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """The call's `non_blocking`: in all its forms it is the first boolean among the positional arguments."""
-    positional = next((argument for argument in args if isinstance(argument, bool)), False)
-    return bool(kwargs.get("non_blocking", positional))
-
-
-def with_non_blocking(
-    args: tuple[Any, ...], kwargs: dict[str, Any], value: bool
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The same arguments with `non_blocking` as wanted."""
-    for position, argument in enumerate(args):
-        if isinstance(argument, bool):
-            return (*args[:position], value, *args[position + 1 :]), kwargs
-    return args, {**kwargs, "non_blocking": value}
 
 
 _places: dict[tuple[CodeType, int], str] = {}

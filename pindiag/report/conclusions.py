@@ -14,6 +14,7 @@ from pindiag.report.charts.stages import Steps
 _STAGE_NOUNS = {
     "wait": "the wait for the batch",
     "transfer": "the transfer",
+    "pin": "pinning by hand",
     "synchronise": "synchronising",
     "optimizer": "the optimizer",
     "script": "the script's own part",

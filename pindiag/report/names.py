@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pindiag.model import Configuration, Finding, Fix, Report, Trial, Tweak
 
-STAGES = ("wait", "transfer", "synchronise", "optimizer", "script")
+STAGES = ("wait", "transfer", "pin", "synchronise", "optimizer", "script")
 STAGE_WORDS = {
     "wait": "wait for the batch",
     "transfer": "transfer (host blocked)",
+    "pin": "pinning by hand",
     "synchronise": "synchronise",
     "optimizer": "optimizer",
     "script": "the script's own part",

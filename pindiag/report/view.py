@@ -49,6 +49,7 @@ class View:
     steps: list[Steps]
     step_chart: Chart | None
     stage_faces: dict[str, str]
+    step_notes: list[str]
     machine_chart: Chart | None
     machine_holes: list[str]
     machine_reason: str
@@ -115,6 +116,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         steps=steps,
         step_chart=step.chart(steps, spoken),
         stage_faces=step.faces(steps, spoken),
+        step_notes=step.notes(report),
         machine_chart=machine_chart,
         machine_holes=holes,
         machine_reason=drawing.series_reason or "no series was recorded",

@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from pindiag import figures
 from pindiag.report.charts import _svg
-from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, MUTED, SOFT, Row
+from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, LINE, MUTED, SOFT, Row
 
 _FACES = {
+    "pin": (LINE, INK),
     "synchronise": (MUTED, BG),
     "optimizer": (BG, INK),
     "rest": (SOFT, INK),

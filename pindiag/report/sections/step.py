@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pindiag import figures
+from pindiag.model import Report
 from pindiag.report import conclusions, names
 from pindiag.report.charts import stages
-from pindiag.report.charts._svg import ACCENT, BAR, BG, MUTED, SOFT, Chart
+from pindiag.report.charts._svg import ACCENT, BAR, BG, LINE, MUTED, SOFT, Chart
 from pindiag.report.charts.stages import Steps
 
-_SWATCHES = {ACCENT: "k1", BAR: "k2", SOFT: "k3", MUTED: "k4", BG: "k5"}
+_SWATCHES = {ACCENT: "k1", BAR: "k2", SOFT: "k3", MUTED: "k4", BG: "k5", LINE: "k6"}
 
 
 def chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
@@ -19,6 +21,20 @@ def chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
     title = conclusions.stages(steps)
     merged = " What was not measured apart is in the rest of the step." if any("rest" in s.parts for s in steps) else ""
     return Chart(stages.chart(steps, spoken, title), title, f"Main thread, mean of the counted steps, ms.{merged}")
+
+
+def notes(report: Report) -> list[str]:
+    """Where the script pins by hand, and which operators wait for the device, as written."""
+    own = {fact.name: fact for fact in report.facts if fact.trial == report.baseline}
+    found = []
+    pinned = own.get("hand_pin_ms_per_step")
+    if pinned is not None and isinstance(pinned.value, float) and pinned.value > 0:
+        places = pinned.source.partition("; ")[0]
+        found.append(f"As written it pins by hand for {figures.milliseconds(pinned.value)} ms a step: {places}.")
+    waits = own.get("window_sync_operators")
+    if waits is not None and waits.value is not None:
+        found.append(f"As written these operators wait for the device in the profiler window: {waits.value}.")
+    return found
 
 
 def faces(steps: Sequence[Steps], spoken: str) -> dict[str, str]:

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pindiag.analysis.stages import Totals
+from pindiag.analysis.stages import BEFORE_HAND_PINS, Totals
 from pindiag.model import PinThread
 
 
@@ -13,6 +13,7 @@ def block(steps=10, seconds=1.0, missing=None, **fields):
         "transfer_ms": 100.0,
         "synchronise_ms": 20.0,
         "optimizer_ms": 80.0,
+        "hand_pin_ms": 0.0,
         "pin_thread": None,
     }
     return SimpleNamespace(steps=steps, seconds=seconds, missing=missing or {}, **(usual | fields))
@@ -29,6 +30,17 @@ def test_an_unmeasured_stage_is_none_and_its_time_is_the_scripts():
     assert totals.stages().transfer is None
     assert totals.missing("transfer_ms") == "no hook"
     assert totals.stages().script == pytest.approx(100 - 50 - 2 - 8)
+
+
+def test_pinning_by_hand_is_a_stage_of_its_own():
+    stages = Totals([block(hand_pin_ms=60.0)]).stages()
+    assert (stages.pin, stages.script) == (pytest.approx(6), pytest.approx(100 - 50 - 10 - 2 - 8 - 6))
+
+
+def test_records_from_before_pinning_by_hand_was_measured_say_so():
+    totals = Totals([block(hand_pin_ms=None)])
+    assert totals.stages().pin is None
+    assert totals.missing("hand_pin_ms") == BEFORE_HAND_PINS
 
 
 def test_stages_never_sum_to_more_than_the_step():

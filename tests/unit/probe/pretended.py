@@ -13,6 +13,8 @@ __all__ = ["DEVICE", "Elsewhere", "hooks", "installed"]
 
 HOOKED = [(torch.Tensor, name) for name in ("to", "cuda", "item", "cpu", "tolist", "numpy", "pin_memory")]
 HOOKED += [(torch.Tensor, name) for name in ("__bool__", "__float__", "__int__", "__index__", "copy_")]
+HOOKED += [(torch.Tensor, name) for name in ("__complex__", "is_nonzero", "equal", "allclose", "nonzero", "argwhere")]
+HOOKED += [(torch.Tensor, name) for name in ("masked_select", "unique", "unique_consecutive")]
 HOOKED += [(owner, "synchronize") for owner in (torch.cuda, torch.accelerator, torch.cuda.Stream, torch.cuda.Event)]
 HOOKED += [(torch.cuda.Event, "elapsed_time")]
 

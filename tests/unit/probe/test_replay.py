@@ -210,7 +210,7 @@ def test_pinned_batches_are_pinned_copies(monkeypatch):
         pinned.append(tensor.clone())
         return pinned[-1]
 
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(replay, "_pin", pin)
     transfers = Transfers(None)
     transfers.device = "cuda:0"
     made = begun(transfers, "pinned")
@@ -222,7 +222,7 @@ def test_memory_that_cannot_be_had_is_a_reason(monkeypatch):
     def pin(_):
         raise RuntimeError("CUDA error: out of memory\nmore about it")
 
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin)
+    monkeypatch.setattr(replay, "_pin", pin)
     transfers = Transfers(None)
     transfers.device = "cuda:0"
     made = collected(transfers, "pinned")

@@ -2,21 +2,23 @@ from __future__ import annotations
 
 import importlib
 import operator
+import threading
 import warnings
 
 import pytest
 import torch
 
-from pindiag.probe.lazy import LazySync
-from pindiag.probe.transfers import (
-    Capture,
-    Tally,
+from pindiag.probe import pinning
+from pindiag.probe.asked import (
+    copies_non_blocking,
     names_accelerator,
     says_non_blocking,
-    storage_of,
     waits_for_host,
     with_non_blocking,
 )
+from pindiag.probe.capture import Capture, storage_of
+from pindiag.probe.lazy import LazySync
+from pindiag.probe.transfers import Tally
 from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks, installed
 
 CUDA = torch.device("cuda", 0)
@@ -81,8 +83,17 @@ def test_non_blocking_is_switched_in_every_form(args, kwargs, value):
 )
 def test_what_the_script_says_of_non_blocking(calls, expected):
     tally = Tally()
-    tally.transfers = {str(place): [count, 0, 0, 0, blocking] for place, (count, blocking) in enumerate(calls)}
+    tally.transfers = {(str(place), "to"): [count, 0, 0, 0, blocking] for place, (count, blocking) in enumerate(calls)}
+    tally.transfers["0", "copy_"] = [7, 0, 0, 0, 3]  # no treatment changes these
     assert tally.non_blocking() == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "expected"),
+    [((1,), {}, False), ((1, True), {}, True), ((1,), {"non_blocking": True}, True), ((1, False), {}, False)],
+)
+def test_non_blocking_of_copies_into_a_tensor(args, kwargs, expected):
+    assert copies_non_blocking(args, kwargs) is expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +132,110 @@ def test_moving_there_is_a_transfer_and_back_is_a_wait():
     assert transfers.device == DEVICE
 
 
-@pytest.mark.parametrize("asks", [bool, int, float, operator.index])
+def test_copies_into_a_tensor_are_transfers_there_and_waits_back():
+    with hooks(force=True) as transfers:
+        there, here = elsewhere(1.0, 2.0), torch.zeros(2)
+        transfers.tally = Tally()
+        for asked in ({}, {"non_blocking": True}):
+            there.copy_(here, **asked)
+        here.copy_(there)
+        here.copy_(torch.ones(2))
+    (site,) = transfers.tally.transfer_sites()
+    assert (site["kind"], site["calls"], site["bytes"], site["non_blocking_calls"]) == ("copy_", 2, 16, 1)
+    assert site["location"].startswith(__file__)
+    (wait,) = transfers.tally.sync_sites()
+    assert (wait["kind"], wait["calls"]) == ("copy_", 1)
+    assert transfers.device == DEVICE
+
+
+@pytest.fixture
+def can_pin(monkeypatch):
+    """Pinning as on a machine with an accelerator: another tensor, or the same where it is pinned already."""
+    pinned = []
+
+    def pin_memory(tensor):
+        if any(tensor is each for each in pinned):
+            return tensor
+        pinned.append(tensor.clone())
+        return pinned[-1]
+
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
+
+
+@pytest.mark.usefixtures("can_pin")
+def test_pinning_by_hand_is_counted():
+    with hooks() as transfers:
+        torch.ones(4).pin_memory().pin_memory()
+    (site,) = transfers.tally.pin_sites()
+    assert (site["calls"], site["bytes"]) == (1, 16)
+    assert site["location"].startswith(__file__)
+    assert site["ms"] * 1e6 == pytest.approx(transfers.tally.pin_ns) == transfers.tally.hooked_ns
+
+
+@pytest.mark.usefixtures("can_pin", "clock")
+def test_pinning_of_the_loader_and_of_other_threads_is_not_by_hand():
+    with hooks() as transfers:
+        pinning.timed_pin(lambda batch: [tensor.pin_memory() for tensor in batch])([torch.ones(1)])
+        thread = threading.Thread(target=lambda: torch.ones(1).pin_memory())
+        thread.start()
+        thread.join()
+        assert transfers.tally.pin_sites() == []
+        torch.ones(1).pin_memory()
+        assert len(transfers.tally.pin_sites()) == 1
+
+
+def test_pinned_memory_is_asked_for_once(monkeypatch):
+    asked = []
+    pinned, pageable = torch.ones(2), torch.ones(2)
+    monkeypatch.setattr(torch.Tensor, "is_pinned", lambda tensor: asked.append(tensor) or tensor is pinned)
+    tally = Tally()
+    assert [tally.is_pinned(tensor) for tensor in (pinned, pinned[1:], pageable, pageable)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "asks"),
+    [
+        ("nonzero", lambda there: there.nonzero()),
+        ("argwhere", lambda there: there.argwhere()),
+        ("unique_consecutive", lambda there: there.unique_consecutive()),
+        ("masked_select", lambda there: there.masked_select(there > 1)),
+        ("equal", lambda there: there.equal(there)),
+    ],
+)
+def test_results_that_only_the_device_knows_are_waits(kind, asks):
+    with hooks() as transfers:
+        there = elsewhere(1.0, 2.0, 2.0)
+        asks(there)
+        asks(torch.ones(2))
+    (site,) = transfers.tally.sync_sites()
+    assert (site["kind"], site["calls"]) == (kind, 1)
+    assert site["location"].startswith(__file__)
+
+
+def test_results_sized_by_the_data_are_never_those_of_an_earlier_step():
+    with hooks() as transfers:
+        given, _ = lazily(transfers, 3, lambda number: elsewhere(*range(number + 1)).nonzero().shape[0])
+        masked, _ = lazily(transfers, 3, lambda number: elsewhere(*[number, 1, 2]).nonzero().shape[0])
+    assert (given, masked) == ([0, 1, 2], [2, 3, 3])
+    assert all(site["lazy_calls"] == 0 for site in transfers.tally.sync_sites())
+
+
+@pytest.mark.parametrize("asks", [repr, lambda there: 3.0 in there])
+def test_waits_inside_torch_are_the_scripts_line(asks):
+    with hooks() as transfers:
+        asks(elsewhere(3.0))
+    sites = transfers.tally.sync_sites()
+    assert sites
+    assert all(site["location"].startswith(__file__) for site in sites)
+
+
+@pytest.mark.parametrize("asks", [bool, int, float, complex, operator.index])
 def test_python_values_of_its_tensors_are_waits(asks):
     with hooks() as transfers:
         there, here = elsewhere(3), torch.tensor(3)
@@ -153,6 +267,8 @@ def branches(x):
     total = x.sum()
     if total > 0:
         x = x.to(torch.float64) * float(total)
+    if x.equal(x):
+        x = x[x.nonzero().flatten()]
     return x[: int(total.item())].cpu()
 
 
