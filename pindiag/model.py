@@ -560,6 +560,24 @@ class HostAllocator(Base, frozen=True, kw_only=True):
     reserved_bytes: int | None
 
 
+class Starvation(Base, frozen=True, kw_only=True):
+    """What events of the device's own clock say of the waits for batches in a block, in a sample of its counted steps.
+
+    Starved is the time in which the stream that the training loop runs on had nothing left to do while the loop waited
+    for its batch. Work on other streams goes unseen.
+    """
+
+    device: str
+    """Where the batches go, e.g. "cuda:0"."""
+    sampled_steps: int
+    starved_ms: float
+    """Total of the sampled steps."""
+    wait_ms: float
+    """How long the loop waited in the same steps; never less than `starved_ms`."""
+    cost_us: float
+    """What a sampled step costs the main thread: two events recorded, and read later."""
+
+
 class Block(Record, tag="block", frozen=True, kw_only=True):
     """A block is done. Also on the pipe. Totals are over the counted steps."""
 
@@ -600,6 +618,8 @@ class Block(Record, tag="block", frozen=True, kw_only=True):
     hand_pin_ms: float | None = None
     """Time of the main thread in the script's own calls of pin_memory; None in records made before it was measured."""
     pins: list[PinSite] = []
+    starvation: Starvation | None = None
+    """None in records made before it was measured, and where `missing` says why."""
     intraop_threads: int | None = None
     """Of the main thread at the block's end, read by ctypes (FACTS.md A6)."""
     notes: list[str] = []
