@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import functools
 import itertools
 import json
@@ -23,6 +22,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .imports import after_import
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 _SQLITE_CAP_BYTES = 64 << 20
@@ -99,7 +103,8 @@ class _Guard:
         self.numbers = itertools.count(1)
         self.local = threading.local()
         self.alive = os.open(os.path.join(self.kept, "alive"), os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self.alive, fcntl.LOCK_SH)
+        if fcntl is not None:
+            fcntl.flock(self.alive, fcntl.LOCK_SH)
 
     # ------------------------------------------------------------------------------------------ what is seen
 
@@ -445,10 +450,12 @@ class _Journal:
         """Exclude the other threads and processes of the launch."""
         fd = os.open(os.path.join(self.folder, f"{self.prefix[:-1]}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            if fcntl is not None:
+                fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            if fcntl is not None:
+                fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
     def of_others(self) -> Iterator[dict[str, Any]]:

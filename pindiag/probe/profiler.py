@@ -10,10 +10,12 @@ from typing import Any
 import torch
 
 from . import device
+from .turns import turns
 
 WARMUP_STEPS = 2
 ANCHOR = "pindiag monotonic_ns="
 """Begins the name of a span in the trace that was opened at that moment: traces keep the wall clock, rings do not."""
+TARGETS_OWN = "the script runs a profiler of its own"
 LIMIT_S = 30.0
 """A window of slow steps ends here: what it holds by then shows the same as ten of them."""
 
@@ -50,20 +52,20 @@ class Window:
 
     def _start(self) -> None:
         self._began = time.monotonic()
-        # a nested session would empty the target's
-        if torch._C._autograd._profiler_enabled():
-            self.reason = "the script runs a profiler of its own"
+        if turns.target_profiles:
+            self.reason = TARGETS_OWN
             return
         try:
-            self._profiler = torch.profiler.profile(
-                activities=_activities(),
-                schedule=torch.profiler.schedule(wait=0, warmup=WARMUP_STEPS, active=self._goal, repeat=1),
-                experimental_config=_all_threads(),
-                acc_events=True,  # one cycle either way; without it torch warns into the output of the target
-            )
-            self._profiler.start()
+            with turns.ours(self._give_way):
+                self._profiler = torch.profiler.profile(
+                    activities=_activities(),
+                    schedule=torch.profiler.schedule(wait=0, warmup=WARMUP_STEPS, active=self._goal, repeat=1),
+                    experimental_config=_all_threads(),
+                    acc_events=True,  # one cycle either way; without it torch warns into the output of the target
+                )
+                self._profiler.start()
         except Exception as error:
-            self._give_up(error)
+            self._give_up(_in_words(error))
 
     def step(self) -> bool:
         """A step has ended; True when the window is over."""
@@ -80,12 +82,13 @@ class Window:
             self.finish()
             return True
         try:
-            self._profiler.step()
+            with turns.ours(self._give_way):
+                self._profiler.step()
             if self._done >= 0:
                 with torch.profiler.record_function(f"{ANCHOR}{time.monotonic_ns()}"):
                     pass
         except Exception as error:
-            self._give_up(error)
+            self._give_up(_in_words(error))
             return True
         return False
 
@@ -97,23 +100,32 @@ class Window:
             return
         profiler, self._profiler = self._profiler, None
         try:
-            profiler.stop()
+            with turns.ours(None):
+                profiler.stop()
             if self._done <= 0:
                 raise RuntimeError("the script ended before a step was profiled")
             profiler.export_chrome_trace(self._path)
             self.exported = os.path.exists(self._path)
             self.steps = self._done
         except Exception as error:
-            self._give_up(error)
+            self._give_up(_in_words(error))
         self.seconds = time.monotonic() - self._began
 
-    def _give_up(self, error: Exception) -> None:
-        self.reason = f"{type(error).__name__}: {error}"
+    def _give_way(self) -> None:
+        """The target begins a session of its own: one beside it would crash the process."""
+        self._give_up(TARGETS_OWN)
+
+    def _give_up(self, reason: str) -> None:
+        self.reason = reason
         profiler, self._profiler = self._profiler, None
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), turns.ours(None):
             if profiler is not None:
                 profiler.stop()
         self.seconds = time.monotonic() - self._began
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _activities() -> list[Any]:

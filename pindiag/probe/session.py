@@ -20,6 +20,7 @@ from .serving import Serving, torch_advance
 from .stop import Stopper
 from .training import Training
 from .transfers import Tally, Transfers
+from .turns import turns
 from .watch import Watch
 
 STEPLESS_BATCHES = 20
@@ -64,6 +65,7 @@ class Session:
     def install(self) -> None:
         """Put the hooks in place; called once torch is imported and before the target makes anything."""
         self._transfers.install()
+        turns.install()
         self.serving.apply()
         if self._choice is not None:
             self._choice.install()

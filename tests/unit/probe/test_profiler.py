@@ -1,0 +1,93 @@
+"""The probe's profiler window and the target's own sessions, in processes of their own: torch keeps one a process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import json, sys, threading
+import torch
+from torch.profiler import profile, schedule
+from pindiag.probe.profiler import Window
+from pindiag.probe.turns import turns
+
+def work():
+    torch.ones(4, 4) @ torch.ones(4, 4)
+
+def own():
+    with profile() as mine:
+        work()
+    return sum(event.name == "aten::matmul" for event in mine.events())
+
+def steps(window, number):
+    for _ in range(number):
+        work()
+        if window.step():
+            return
+
+turns.install()
+path = sys.argv[2] + "/trace.json.gz"
+case, seen = sys.argv[1], None
+if case == "before":
+    with profile() as mine:
+        window = Window(path, "t", 3, 0)
+        steps(window, 20)
+    seen = sum(event.name == "aten::matmul" for event in mine.events())
+elif case == "prepared":
+    mine = profile(schedule=schedule(wait=0, warmup=1, active=1))
+    mine.start()
+    window = Window(path, "t", 3, 0)
+    steps(window, 20)
+    mine.step()
+    work()
+    mine.stop()
+    seen = sum(event.name == "aten::matmul" for event in mine.events())
+elif case == "refused":
+    def refuse(*_):
+        raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+    torch.profiler.profile.start = refuse
+    window = Window(path, "t", 3, 0)
+    steps(window, 20)
+else:
+    window = Window(path, "t", 3, 0)
+    steps(window, {"warm": 1, "running": 4, "thread": 4, "after": 20}[case])
+    if case == "thread":
+        found = []
+        thread = threading.Thread(target=lambda: found.append(own()))
+        thread.start()
+        thread.join()
+        seen = found[0]
+    else:
+        seen = own()
+    steps(window, 20)
+window.finish()
+print(json.dumps({**window.record(), "seen": seen}))
+"""
+OWN = "the script runs a profiler of its own"
+
+
+@pytest.mark.parametrize(
+    ("case", "steps", "reason", "seen"),
+    [
+        ("before", 0, OWN, 1),
+        ("prepared", 0, OWN, 1),
+        ("warm", 0, OWN, 1),
+        ("running", 0, OWN, 1),
+        ("thread", 0, OWN, 1),
+        ("after", 3, None, 1),
+        ("refused", 0, "RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", None),
+    ],
+)
+def test_the_targets_session_goes_first(
+    tmp_path: Path, case: str, steps: int, reason: str | None, seen: int | None
+) -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, case, str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["steps"], told["reason"], told["seen"]) == (steps, reason, seen)
+    assert (told["trace"] is None) == (reason is not None)
