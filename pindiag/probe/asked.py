@@ -12,10 +12,12 @@ NO_ACCELERATOR = ("cpu", "meta")
 def asked_type(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Type of the device that the arguments of Tensor.to ask for; None where they name none."""
     asked = kwargs.get("device", kwargs.get("other", args[0] if args else None))
-    if isinstance(asked, torch.Tensor | torch.device):
-        return (asked.device if isinstance(asked, torch.Tensor) else asked).type
     if isinstance(asked, str):
-        return asked.split(":")[0]
+        return asked.partition(":")[0]
+    if isinstance(asked, torch.device):
+        return asked.type
+    if isinstance(asked, torch.Tensor):
+        return asked.device.type
     return "accelerator" if isinstance(asked, int) and not isinstance(asked, bool) else None
 
 
@@ -32,8 +34,12 @@ def waits_for_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def says_non_blocking(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """The call's `non_blocking`: in all its forms it is the first boolean among the positional arguments."""
-    positional = next((argument for argument in args if isinstance(argument, bool)), False)
-    return bool(kwargs.get("non_blocking", positional))
+    if "non_blocking" in kwargs:
+        return bool(kwargs["non_blocking"])
+    for argument in args:
+        if argument is True or argument is False:
+            return argument
+    return False
 
 
 def with_non_blocking(

@@ -23,14 +23,15 @@ def _library_folders() -> tuple[str, ...]:
 
 
 _LIBRARIES = _library_folders()
-_is_user: dict[CodeType, bool] = {}
+_is_user: dict[str, bool] = {}
 
 
 def is_user_code(code: CodeType) -> bool:
     """Whether code belongs to the target and not to a library."""
-    known = _is_user.get(code)
+    file = code.co_filename
+    known = _is_user.get(file)
     if known is None:
-        known = _is_user[code] = not code.co_filename.startswith(_LIBRARIES)
+        known = _is_user[file] = not file.startswith(_LIBRARIES)
     return known
 
 

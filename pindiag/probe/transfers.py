@@ -20,7 +20,6 @@ import torch
 
 from . import pinning
 from .asked import (
-    NO_ACCELERATOR,
     copies_non_blocking,
     names_accelerator,
     says_non_blocking,
@@ -138,7 +137,7 @@ class Transfers:
     Attributes:
         tally: where the hooks write; blocks swap in their own while they count.
         force: `non_blocking` of host-to-device copies under the treatment; None leaves the script's.
-        device: where the last host-to-device copy went.
+        device: where the first host-to-device copy went.
         capture: notes which memory is copied; None while nobody asks.
         lazy: answers calls that wait for the device without waiting; None while they wait.
     """
@@ -174,9 +173,10 @@ class Transfers:
         event.elapsed_time = self._wrap_elapsed_time(event.elapsed_time, event.synchronize)
 
     def _wrap_transfer(self, original: Callable[..., Any], always_accelerator: bool = False) -> Callable[..., Any]:
+        inside = self._inside
+
         @functools.wraps(original)
         def transfer(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            inside = self._inside
             if inside.call:
                 return original(tensor, *args, **kwargs)
             from_host = tensor.is_cpu
@@ -205,17 +205,18 @@ class Transfers:
             self._count_sync(_location(), _TO_HOST if kind == _TO else kind, ns)
 
     def _count_transfer(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
-        if moved.device.type in NO_ACCELERATOR:
+        if moved.is_meta:
             return
         tally = self.tally
         tally.transfer_ns += ns
         site = tally.transfers.setdefault((_location(), kind), [0, 0, 0, 0, 0])
         site[0] += 1
-        site[1] += source.numel() * source.element_size()
+        site[1] += source.nbytes
         site[2] += ns
         site[3] += tally.is_pinned(source)
         site[4] += non_blocking
-        self.device = str(moved.device)
+        if self.device is None:
+            self.device = str(moved.device)
         if self.capture is not None:
             self.capture.note(source, moved)
 
@@ -388,18 +389,21 @@ def hidden_from_compiler(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_places: dict[tuple[CodeType, int], str] = {}
+_places: dict[tuple[int, int], tuple[CodeType, str]] = {}
+"""Instruction to the line's name; holding its code, whose address is the key, since code is hashed as a whole."""
 
 
 def _location() -> str:
     """The user's line, remembered for each instruction: walking the frames costs more than the hook itself."""
     frame: FrameType | None = sys._getframe(3)
-    while frame is not None and not is_user_code(frame.f_code):
+    while frame is not None:
+        code = frame.f_code
+        known = _places.get((id(code), frame.f_lasti))
+        if known is not None:
+            return known[1]
+        if is_user_code(code):
+            place = f"{code.co_filename}:{frame.f_lineno}"
+            _places[id(code), frame.f_lasti] = (code, place)
+            return place
         frame = frame.f_back
-    if frame is None:
-        return user_location(3)
-    key = (frame.f_code, frame.f_lasti)
-    place = _places.get(key)
-    if place is None:
-        place = _places[key] = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    return place
+    return user_location(3)
