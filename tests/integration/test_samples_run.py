@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .probe_harness import LEFT_OF_TWO_THREADS, TARGETS
+
 pytestmark = pytest.mark.integration
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -17,7 +19,9 @@ SMALL = {
     "augment_resnet": ["--samples", "64"],
     "encoder_on_cpu": ["--samples", "256"],
     "healthy_compute": ["--samples", "64"],
+    "item_every_step": ["--samples", "256"],
     "jpeg_folder": ["--files", "32", "--cache", "cache"],
+    "many_small_layers": ["--samples", "640"],
     "padded_text": ["--texts", "64", "--words", "100"],
     "pinned_without_gpu": ["--samples", "128", "--points", "100"],
     "tabular_rows": ["--rows", "320"],
@@ -29,11 +33,10 @@ import ctypes, runpy, sys
 import torch
 from torch.utils.data import DataLoader
 
-torch.accelerator.is_available = lambda: True
-torch.accelerator.current_accelerator = lambda *_, **words: None if words else torch.device("cuda")
-torch.accelerator.current_device_index = lambda: 0
-torch.accelerator.set_device_index = lambda *_: None
-torch.Tensor.pin_memory = lambda tensor, *_: tensor.clone()
+sys.path.append(TARGETS)
+from pretended_pinning import pretend_pinning
+
+pretend_pinning()
 made = DataLoader.__init__
 DataLoader.__init__ = lambda loader, *args, **words: made(loader, *args, **{**words, "pin_memory": PINNED})
 
@@ -72,13 +75,13 @@ def test_the_photographs_are_cut_once(tmp_path):
 @pytest.mark.parametrize(
     ("pinned", "mend", "threads"),
     [
-        (True, "", 1),
+        (True, "", LEFT_OF_TWO_THREADS),
         (True, "torch.set_num_threads(torch.get_num_threads())", 2),
         (False, "", 2),
     ],
 )
 def test_the_encoder_loses_its_threads_to_the_pin_thread_alone(pinned, mend, threads, tmp_path):
-    code = THREADS.replace("PINNED", str(pinned)).replace("MEND", mend)
+    code = THREADS.replace("PINNED", str(pinned)).replace("MEND", mend).replace("TARGETS", repr(str(TARGETS)))
     command = [sys.executable, "-c", code, str(SAMPLES / "encoder_on_cpu.py"), "--epochs", "1", "--samples", "1024"]
     two = {**os.environ, "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
     done = subprocess.run(command, cwd=tmp_path, env=two, capture_output=True, text=True, timeout=120, check=False)
