@@ -17,7 +17,10 @@ def folders(controller: str, root: Path = Path("/")) -> list[Path]:
     """
     mounts = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
-        _, names, path = line.split(":", 2)
+        _, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        if not path:
+            continue
         if controller in names.split(","):
             mount = next((mount for name in (names, controller) if (mount := mounts / name).is_dir()), None)
         elif not names and controller in _text(mounts / "cgroup.controllers").split():

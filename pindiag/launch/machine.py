@@ -107,10 +107,14 @@ def _ask(read: Callable[[], Any], missing: dict[str, str], key: str, reason: str
 def _limit(name: str, missing: dict[str, str], key: str) -> int | None:
     try:
         import resource
-    except ImportError:
+
+        soft, _ = resource.getrlimit(getattr(resource, name))
+    except (ImportError, AttributeError):
         missing[key] = "the platform has no such limit"
         return None
-    soft, _ = resource.getrlimit(getattr(resource, name))
+    except (OSError, ValueError) as error:
+        missing[key] = f"the limit cannot be read: {error}"
+        return None
     return None if soft == resource.RLIM_INFINITY else soft
 
 

@@ -56,7 +56,7 @@ class MachineReader:
         except OSError:
             return _psutil_meminfo()
         pairs = (line.partition(":") for line in lines)
-        return {name: 1024 * int(size.split()[0]) for name, _, size in pairs if size.strip()}
+        return {name: 1024 * int(words[0]) for name, _, size in pairs if (words := size.split()) and words[0].isdigit()}
 
     def _shm_used_bytes(self) -> int | None:
         try:
