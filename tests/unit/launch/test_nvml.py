@@ -152,3 +152,21 @@ def test_reading() -> None:
     }
     assert first.keys() == NOTHING.keys() <= set(Sample.__struct_fields__)
     assert [gpu.read()["pcie_rx_bytes_per_s"] for _ in range(5)] == [None] * 4 + [3072]
+
+
+CALLS = [name for name in vars(Library) if name.startswith("nvml")]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_any_call_may_fail(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.delattr(Library, name)
+    nvml = Nvml(Library)
+    gpus, gpu = nvml.gpus(), nvml.watch("cuda:0")
+    if name in ("nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex"):
+        assert (gpus, gpu) == ([], None)
+        assert "Not Supported" in (nvml.reason or "")
+    else:
+        assert len(gpus) == 3
+        assert gpu is not None
+        assert gpu.read().keys() == NOTHING.keys()
