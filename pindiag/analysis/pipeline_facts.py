@@ -7,10 +7,11 @@ from statistics import median
 
 from pindiag.analysis.evidence import REPLAYED, TrialEvidence
 from pindiag.analysis.fact import fact
-from pindiag.model import Fact, Scalar
+from pindiag.model import Block, Fact, Scalar
 
 NOT_PINNED = "nothing is pinned under this configuration"
 NO_PIN_RECORD = "the probe recorded no pinning in its blocks"
+PINS_BY_HAND = "the script pins by hand as well, and the allocator does not tell for whom it allocated"
 NO_RING = "the workers left no ring"
 NO_HAND_OFF = "no batch that was begun in a counted part left its worker"
 NOT_OFFERED = "this platform does not tell it"
@@ -20,6 +21,7 @@ def of_workers(trial: TrialEvidence) -> Iterator[Fact]:
     """What the rings say, a mean batch of one worker, and how the workers were born."""
     yield from _of_rings(trial)
     yield from _of_births(trial)
+    yield _pss(trial)
     queue = trial.configuration.num_workers * (trial.configuration.prefetch_factor or 0)
     source = "configuration"
     yield fact("queue_batches", None if trial.replayed else queue, "batches", source, REPLAYED, trial=trial.id)
@@ -68,6 +70,14 @@ def _of_births(trial: TrialEvidence) -> Iterator[Fact]:
         yield fact(name, value, unit, source, no_workers or reason, trial=trial.id)
 
 
+def _pss(trial: TrialEvidence) -> Fact:
+    """Proportional set size of all workers: pages that they share with others count in part."""
+    unread = next((read.reason for read in trial.memory if read.reason), "not read")
+    value = None if trial.without_workers else trial.memory_bytes("worker_pss_bytes")
+    source = f"read at the end of {trial.source}"
+    return fact("worker_pss_bytes", value, "B", source, trial.without_workers or unread, trial=trial.id)
+
+
 def of_pinning(trial: TrialEvidence) -> Iterator[Fact]:
     """The pin thread (without workers, the main thread's pinning), a mean batch, and the memory that it pins."""
     mean, totals = trial.totals.pin_thread(), trial.totals
@@ -99,30 +109,45 @@ def _batch_pinned(trial: TrialEvidence) -> Fact:
 
 
 def _allocator(trial: TrialEvidence) -> Iterator[Fact]:
-    """Torch's pinned allocator; allocating and copying sit in one call, which it splits."""
+    """Torch's pinned allocator: what is live, what is cached, and what allocating took."""
     blocks = [block for block in trial.blocks if block.host_allocator is not None]
     allocators = [block.host_allocator for block in blocks if block.host_allocator is not None]
     reason = trial.totals.missing("host_allocator") or "the pinned allocator was not read"
     steps = sum(block.steps for block in blocks)
     spent_ms = sum(allocator.alloc_ms for allocator in allocators)
     active = [allocator.active_bytes for allocator in allocators if allocator.active_bytes is not None]
-    pins = [block.pin_thread for block in blocks if block.pin_thread is not None]
-    batches, pin_ms = sum(pin.batches for pin in pins), sum(pin.pin_ms for pin in pins)
-    values: tuple[tuple[str, Scalar, str, str], ...] = (
-        (
-            "host_allocations",
-            sum(each.allocations for each in allocators) if allocators else None,
-            "allocations",
-            reason,
-        ),
-        ("host_alloc_ms_per_step", spent_ms / steps if steps else None, "ms", reason),
-        ("pin_allocate_ms", min(spent_ms, pin_ms) / batches if batches else None, "ms", NO_PIN_RECORD),
-        ("pin_copy_ms", max(pin_ms - spent_ms, 0.0) / batches if batches else None, "ms", NO_PIN_RECORD),
-        ("pinned_active_bytes", max(active, default=None), "B", reason),
-        ("pinned_reserved_bytes", trial.pinned_bytes, "B", reason),
+    cached = [
+        max(each.reserved_bytes - each.active_bytes, 0)
+        for each in allocators
+        if each.reserved_bytes is not None and each.active_bytes is not None
+    ]
+    values: tuple[tuple[str, Scalar, str], ...] = (
+        ("host_allocations", sum(each.allocations for each in allocators) if allocators else None, "allocations"),
+        ("host_alloc_ms_per_step", spent_ms / steps if steps else None, "ms"),
+        ("pinned_active_bytes", max(active, default=None), "B"),
+        ("pinned_cached_bytes", max(cached, default=None), "B"),
+        ("pinned_reserved_bytes", trial.pinned_bytes, "B"),
     )
-    for name, value, unit, missing in values:
-        yield fact(name, value, unit, trial.source, missing if allocators else reason, trial=trial.id)
+    for name, value, unit in values:
+        yield fact(name, value, unit, trial.source, reason, trial=trial.id)
+    yield from _split(blocks, trial, reason)
+
+
+def _split(blocks: list[Block], trial: TrialEvidence, not_read: str) -> Iterator[Fact]:
+    """Pinning a batch is allocating and copying, in one call: what the allocator took of it, block by block."""
+    both = [
+        (block.pin_thread, min(block.host_allocator.alloc_ms, block.pin_thread.pin_ms))
+        for block in blocks
+        if block.pin_thread is not None and block.host_allocator is not None
+    ]
+    batches = sum(pin.batches for pin, _ in both)
+    allocate_ms = sum(ms for _, ms in both)
+    copy_ms = sum(pin.pin_ms - ms for pin, ms in both)
+    by_hand = PINS_BY_HAND if any(block.pins for block in blocks) else None
+    reason = by_hand or (NO_PIN_RECORD if blocks else not_read)
+    for name, total_ms in (("pin_allocate_ms", allocate_ms), ("pin_copy_ms", copy_ms)):
+        value = total_ms / batches if batches and by_hand is None else None
+        yield fact(name, value, "ms", trial.source, reason, trial=trial.id)
 
 
 def in_flight_batches(trial: TrialEvidence) -> int:
