@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import device, pinning
+from .starvation import Starvation
 from .transfers import Tally, Transfers
 
 SETTLE_STEPS = 3
@@ -103,12 +104,19 @@ class Block:
         queue: batches in flight (workers x prefetch factor).
         transfers: the hooks, which write into this block's tally while it counts.
         phase_changed: called with "settling", "counting" and "counted", outside the counted time.
+        starvation: samples its counted steps.
     """
 
     def __init__(
-        self, order: dict[str, Any], queue: int, transfers: Transfers, phase_changed: Callable[[str], None]
+        self,
+        order: dict[str, Any],
+        queue: int,
+        transfers: Transfers,
+        phase_changed: Callable[[str], None],
+        starvation: Starvation,
     ) -> None:
         self.order = order
+        self.starvation = starvation
         self.totals = Totals()
         self.step: Step | None = None
         self._queue = queue
@@ -148,6 +156,8 @@ class Block:
         if not self._counting and self._is_settled():
             now = self._open()
         self.step = Step(now)
+        if self._counting:
+            self.starvation.ask()
         return False
 
     def gap(self, now: int, over: bool) -> None:
@@ -194,6 +204,7 @@ class Block:
         if not self._started_ns:
             self._phase_changed("counting")
         device.synchronise()
+        self.starvation.open(self._settled_step_ns())
         self._counting = True
         self._reading = read()
         self._transfers.tally = self._tally
@@ -206,9 +217,11 @@ class Block:
         return now
 
     def _foretold_steps(self) -> int:
+        return max(LEAST_STEPS, 2 * self._queue, math.ceil(self._seconds * 1e9 / self._settled_step_ns()))
+
+    def _settled_step_ns(self) -> float:
         later = self._settle_ns[len(self._settle_ns) // 2 :]
-        step_ns = max(1.0, sum(later) / max(1, len(later)))
-        return max(LEAST_STEPS, 2 * self._queue, math.ceil(self._seconds * 1e9 / step_ns))
+        return max(1.0, sum(later) / max(1, len(later)))
 
     def _close(self, *, with_device: bool) -> None:
         """End a counted stretch: with a synchronisation where a step has just ended, else with the last known end.
@@ -230,6 +243,7 @@ class Block:
         self.totals.add_readings(self._reading, read())
         self.totals.counted_ns += ended - self._stretch_began
         self._ended_ns = ended
+        self.starvation.close()
 
     def record(self, status: str, reason: str | None, notes: list[str]) -> dict[str, Any]:
         """The fields of the block's record."""
@@ -270,6 +284,9 @@ class Block:
     def _beside(self) -> dict[str, Any]:
         totals = self.totals
         missing = {}
+        starvation = self.starvation.record()
+        if starvation is None:
+            missing["starvation"] = self.starvation.missing
         batches, receive_ns, pin_ns, idle_ns = totals.pin_ns
         pin_thread = None
         if batches:
@@ -292,4 +309,4 @@ class Block:
             }
         else:
             missing["host_allocator"] = device.why_no_host_stats()
-        return {"pin_thread": pin_thread, "host_allocator": host, "missing": missing}
+        return {"pin_thread": pin_thread, "host_allocator": host, "starvation": starvation, "missing": missing}

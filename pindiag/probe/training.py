@@ -16,6 +16,7 @@ from .profiler import Window
 from .recorder import Recorder
 from .replay import REPLAYED, Replay
 from .serving import Serving, torch_advance
+from .starvation import Pairs, Starvation
 from .stop import Stopper
 from .transfers import Transfers
 from .treatment import Treatment
@@ -23,6 +24,14 @@ from .watch import Watch
 
 COLLECTED_STEPS = REPLAYED + 2
 """Steps with real batches before replays: some loops fetch ahead, and where the last batches go is to be seen too."""
+
+_REPLAYED_ONLY = "its batches were replayed, not loaded"
+_WAITS_FOR_NOTHING: dict[str | None, str] = {
+    "compute_only": _REPLAYED_ONLY,
+    "host_batch": _REPLAYED_ONLY,
+    "loader_only": "no training step ran: the loader was drained",
+}
+"""Ablations in which no training step waits for the loader."""
 
 _now = time.monotonic_ns
 _thread_ns = time.thread_time_ns
@@ -62,6 +71,7 @@ class Training:
         self._collected = 0
         self._replay: Replay | None = None
         self._dataset_before: dataset_state.State | None = None
+        self._pairs = Pairs()
 
     # ------------------------------------------------------------------------------------------ the loop's own calls
 
@@ -115,6 +125,8 @@ class Training:
             step.samples = samples
             # a block that opens here writes and waits before its clock starts: no cost of a counted step
             step.own_ns = (asked - step.began if step.began == entered else 0) + _now() - got
+            if block.starvation.asking is not None:
+                step.own_ns += block.starvation.handed_over(data, step.wait_ns)
         elif self._collector is not None:
             self._collect(self._collector, data, samples)
         return data, samples
@@ -171,7 +183,8 @@ class Training:
 
     def _begin_block(self, order: dict[str, Any], queue: int) -> None:
         self._dataset_before = self._dataset_now()
-        self.block = Block(order, queue, self._transfers, functools.partial(self._say_phase, order))
+        starvation = Starvation(self._pairs, self._transfers, _WAITS_FOR_NOTHING.get(self._serving.treatment.ablation))
+        self.block = Block(order, queue, self._transfers, functools.partial(self._say_phase, order), starvation)
 
     def _start_block(self, order: dict[str, Any]) -> None:
         self._due = None

@@ -4,6 +4,7 @@ import pytest
 
 from pindiag.probe import blocks
 from pindiag.probe.blocks import Block, Reading
+from pindiag.probe.starvation import Pairs, Starvation
 from pindiag.probe.transfers import Tally, Transfers
 
 MS = 1_000_000
@@ -22,7 +23,7 @@ class Loop:
         monkeypatch.setattr(blocks, "read", lambda: Reading((0, 0, 0, 0, False), self.cpu, None))
         self.transfers = Transfers(None)
         order = {"block": 1, "round": 1, "trial": "t", "seconds": 1.0, **order}
-        self.block = Block(order, queue, self.transfers, self.phases.append)
+        self.block = Block(order, queue, self.transfers, self.phases.append, Starvation(Pairs(), self.transfers))
 
     def synchronise(self):
         self.synchronised.append(self.now)
@@ -184,4 +185,4 @@ def test_what_ran_beside_is_the_difference_of_the_readings(monkeypatch):
         "batches": 20, "receive_ms": 1.9999, "pin_ms": 3.999, "idle_ms": 0, "in_main_thread": False,
     }  # fmt: skip
     assert record["host_allocator"] == {"allocations": 2, "alloc_ms": 2.0, "active_bytes": 7, "reserved_bytes": 8}
-    assert record["missing"] == {}
+    assert record["missing"].keys() == {"starvation"}
