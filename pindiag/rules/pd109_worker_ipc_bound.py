@@ -8,6 +8,8 @@ from pindiag.rules.inputs import Experiment, Facts
 from pindiag.rules.rule import Options, Ruling, at_most, require, rule
 from pindiag.rules.supply import contended_share, fewer_workers, hand_off_is_the_limit, supply
 
+STAGES = ("worker_fetch_ms", "worker_collate_ms", "worker_hand_off_ms")
+
 
 @rule(
     "PD109",
@@ -53,9 +55,9 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         points=wait >= options["wait_share"] and made.busy_share < options["busy_share"],
         explanation=(
             f"The loop waits {figures.share(wait)} of each step for its batch, yet the workers are fetching only "
-            f"{figures.share(made.busy_share)} of the time."
+            f"{figures.share(made.busy_share)} of the time.{_hand_off(facts)}"
         ),
-        evidence=facts.evidence("wait_share", *made.names, "worker_fetch_ms", "worker_collate_ms", "batch_bytes"),
+        evidence=facts.evidence("wait_share", *made.names, *STAGES, "worker_sent_bytes", "batch_bytes"),
         experiments=[*_without_workers(facts), *(fewer_workers(facts) if calm else [])],
         settled_by="a run without workers",
         bound=at_most(wait),
@@ -64,6 +66,17 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         at_limit=hand_off_is_the_limit(facts),
         remedy={"num_workers": 0},
         advice="Hand over less: few large tensors a batch, and samples no larger than the step needs.",
+    )
+
+
+def _hand_off(facts: Facts) -> str:
+    """What of it the workers' own records tell; the training process has its part after them."""
+    fetch, collate, hand_off = (facts.get(name) for name in STAGES)
+    if fetch is None or collate is None or hand_off is None:
+        return ""
+    return (
+        f" Making a batch takes a worker {figures.milliseconds(fetch + collate)} ms, and handing it over "
+        f"{figures.milliseconds(hand_off)} ms more, before the training process maps and reads it."
     )
 
 

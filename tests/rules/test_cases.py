@@ -38,6 +38,8 @@ def test_case(code, case):
         assert (finding.fixes[0].effect.kind, round(finding.fixes[0].effect.ratio, 2)) == tuple(expected["effect"])
     if "advice" in expected:
         assert expected["advice"] in finding.fixes[0].summary
+    if "evidence" in expected:
+        assert set(expected["evidence"]) <= {each.name for each in finding.evidence}
     if "under" in expected:
         assert finding.consequence_of == expected["under"]
     if "reason" in expected:
