@@ -27,6 +27,11 @@ def names_accelerator(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return asked is not None and asked not in NO_ACCELERATOR
 
 
+def has_no_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is but a description, so that moving to it copies nothing."""
+    return tensor.is_meta and "meta" in NO_ACCELERATOR
+
+
 def waits_for_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether Tensor.to of a device's tensor comes back with the numbers on the host."""
     return asked_type(args, kwargs) == "cpu" and not says_non_blocking(args, kwargs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .asked import NO_ACCELERATOR
+from .asked import has_no_memory
 
 
 class Capture:
@@ -22,7 +22,7 @@ class Capture:
     def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
         """A host tensor was copied to a device."""
         place = storage_of(source)
-        if place is not None and moved.device.type not in NO_ACCELERATOR:
+        if place is not None and not has_no_memory(moved):
             self.devices.setdefault(place, moved.device)
 
     def keep(self, tensor: torch.Tensor) -> None:

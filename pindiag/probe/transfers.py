@@ -21,6 +21,7 @@ import torch
 from . import pinning
 from .asked import (
     copies_non_blocking,
+    has_no_memory,
     names_accelerator,
     says_non_blocking,
     waits_for_host,
@@ -205,7 +206,7 @@ class Transfers:
             self._count_sync(_location(), _TO_HOST if kind == _TO else kind, ns)
 
     def _count_transfer(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
-        if moved.is_meta:
+        if has_no_memory(moved):
             return
         tally = self.tally
         tally.transfer_ns += ns

@@ -33,9 +33,9 @@ def spin(seconds):
 
 def accelerator_that_is_none():
     """The meta device stands in for an accelerator: copies to it are counted, and nothing is computed."""
-    from pindiag_probe import transfers
+    from pindiag_probe import asked
 
-    transfers._NO_ACCELERATOR = ("cpu",)
+    asked.NO_ACCELERATOR = ("cpu",)
 
 
 def main():
