@@ -111,8 +111,20 @@ BESIDE: Mapping[str, _Column] = {
     "copies under kernels": (_of_trial(lambda trial: trial.gpu.overlap_share if trial.gpu else None), figures.share),
     "GPU busy": (_of_trial(lambda trial: trial.gpu.busy_share if trial.gpu else None), figures.share),
 }
+STARVED = "GPU starved"
 _RATIO, _INTERVAL = "× as written", "95 % interval"
 _AGAINST_ITSELF = Cell("–")
+
+
+def beside(report: Report) -> Mapping[str, _Column]:
+    """What runs beside the main thread, and how long the GPU was starved by it: that is a fact of the trial."""
+    shares = {fact.trial: fact.value for fact in report.facts if fact.name == "gpu_starved_share"}
+
+    def starved(row: Row, _: Steps | None) -> float | None:
+        share = shares.get(row.trial.id)
+        return share if isinstance(share, float) else None
+
+    return {**BESIDE, STARVED: (starved, figures.share)}
 
 
 def trials(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pindiag.model import Drawing, Finding, Fix, Report, RunSpec
+from pindiag.model import Drawing, Finding, Fix, Report, RunSpec, SlowStep
 from pindiag.report import about, ceilings, conclusions, names, rows, tables, text
 from pindiag.report.charts._svg import Chart, Row
 from pindiag.report.charts.stages import Steps
 from pindiag.report.redaction import REDACTION
-from pindiag.report.sections import beyond, footer, method, step, sweep, time, verdict, verification, why
+from pindiag.report.sections import beyond, footer, method, slow, step, sweep, time, verdict, verification, why
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +55,13 @@ class View:
     machine_reason: str
     timeline_chart: Chart | None
     slowest_chart: Chart | None
+    strip_chart: Chart | None
+    slow_steps: list[tuple[SlowStep, str]]
+    """With the reason of each."""
+    lanes: list[tuple[str, str, float]]
+    slowest_lanes: list[tuple[str, str, float]]
+    script_parts: list[tuple[str, float]]
+    script_reason: str
     gpu_in_steps: str | None
     timeline_reason: str
     frontier_chart: Chart | None
@@ -92,6 +99,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     by_trial = {one.row.trial.id: one for one in steps}
     over_time = conclusions.machine(drawing.series, drawing.series_reason, report)
     machine_chart, holes = time.machine_chart(drawing, over_time)
+    of_script = [f for f in report.facts if f.trial == report.baseline and f.name.startswith("script_")]
     return View(
         report=report,
         command=about.command(spec),
@@ -112,7 +120,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         sweep_chart=sweep.chart(configurations, report),
         sweep_table=tables.trials(configurations, by_trial, tables.SPEED, with_isolation=True),
         cost_table=tables.trials(measured, by_trial, tables.COST),
-        beside_table=tables.trials(measured, by_trial, tables.BESIDE),
+        beside_table=tables.trials(measured, by_trial, tables.beside(report)),
         steps=steps,
         step_chart=step.chart(steps, spoken),
         stage_faces=step.faces(steps, spoken),
@@ -122,6 +130,12 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         machine_reason=drawing.series_reason or "no series was recorded",
         timeline_chart=time.timeline_chart(drawing, labels, spoken),
         slowest_chart=time.slowest_chart(drawing, spoken),
+        strip_chart=slow.strip_chart(drawing),
+        slow_steps=[(one, slow.why(one, _workers(report, drawing))) for one in drawing.slow_steps],
+        lanes=slow.lanes(drawing.timeline),
+        slowest_lanes=slow.lanes(drawing.slowest),
+        script_parts=slow.script({fact.name: fact.value for fact in of_script if isinstance(fact.value, float | int)}),
+        script_reason=next((fact.reason for fact in of_script if fact.reason), None) or "no profiler window ran",
         gpu_in_steps=time.of_gpu(report, drawing),
         timeline_reason=drawing.timeline_reason or "no profiler window was recorded",
         frontier_chart=sweep.frontier_chart(measured, report),
@@ -139,6 +153,11 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         has_gpu=about.has_gpu(report),
         has_ceilings=found is not None,
     )
+
+
+def _workers(report: Report, drawing: Drawing) -> int:
+    drawn = about.trial(report, drawing.timeline_trial)
+    return 0 if drawn is None else drawn.configuration.num_workers
 
 
 def _head(report: Report, spec: RunSpec) -> list[str]:

@@ -62,7 +62,9 @@ def _gpu_use(facts: Facts) -> Told:
     reached = (
         f" Training reaches {figures.share(min(1 / ceiling.effect, 1.0))} of its compute ceiling." if ceiling else ""
     )
-    return busy, f"Kernels run {figures.share(busy)} of the time.{reached} {workers}"
+    starved = facts.get("gpu_starved_share")
+    idle = "" if starved is None else f" It is starved {figures.share(starved)} of the time while the script waits."
+    return busy, f"Kernels run {figures.share(busy)} of the time.{idle}{reached} {workers}"
 
 
 def _memory(facts: Facts) -> Told:

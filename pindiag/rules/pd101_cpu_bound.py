@@ -67,7 +67,7 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
             f"{made.verb} at work {figures.share(made.busy_share)} of the time, "
             f"{figures.share(made.cpu_share)} of it on a CPU.{alone_in_words(facts)}"
         ),
-        evidence=facts.evidence("wait_share", *made.names, "target_cpu_share"),
+        evidence=facts.evidence("wait_share", "gpu_starved_share", *made.names, "target_cpu_share"),
         experiments=more_workers(facts),
         settled_by="a run with more workers, or on batches that are ready,",
         bound=at_most(wait),

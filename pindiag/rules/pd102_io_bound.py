@@ -61,7 +61,9 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
             f"{figures.share(made.busy_share)} of the time, {figures.share(made.cpu_share)} of it on a CPU."
             f"{alone_in_words(facts)}"
         ),
-        evidence=facts.evidence("wait_share", *made.names, "read_bytes_per_s", "major_faults_per_s", "psi_io_share"),
+        evidence=facts.evidence(
+            "wait_share", "gpu_starved_share", *made.names, "read_bytes_per_s", "major_faults_per_s", "psi_io_share"
+        ),
         experiments=more_workers(facts),
         settled_by="a run with more workers, or with the data on a faster disk,",
         bound=at_most(wait),

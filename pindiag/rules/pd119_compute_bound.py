@@ -55,7 +55,9 @@ def compute_bound(facts: Facts, options: Options) -> Statement:
             f"Waiting for batches and copying them take {figures.share(share)} of each step: without both, "
             f"{figures.ratio(at_most(share))} at most. {shown}"
         ).strip(),
-        evidence=facts.evidence("wait_share", "transfer_share", "gpu_busy_share", "main_cpu_share"),
+        evidence=facts.evidence(
+            "wait_share", "gpu_starved_share", "transfer_share", "gpu_busy_share", "main_cpu_share"
+        ),
         settled_by="replaying a batch that is already on the device" if small else None,
     )
 
@@ -69,7 +71,10 @@ def _by_ceiling(ceiling: Experiment, interval: tuple[float, float], facts: Facts
             "With input that costs nothing the script runs at "
             f"{figures.ratio_with_interval(ceiling.effect, interval)} of what it does as written."
         ),
-        evidence=[as_evidence(ceiling, facts), *facts.evidence("gpu_busy_share", "main_cpu_share")],
+        evidence=[
+            as_evidence(ceiling, facts),
+            *facts.evidence("gpu_busy_share", "gpu_starved_share", "main_cpu_share"),
+        ],
     )
 
 

@@ -41,6 +41,11 @@ def test_figures_stand_beside_the_rules_of_thumb():
     assert factors["non_blocking"].measured == "False as written. Its change alone was not tried."
 
 
+def test_a_starved_gpu_is_told_beside_its_use():
+    use = told(facts_={**GPU, "gpu_starved_share": 0.42})["GPU use"].measured
+    assert use.startswith("Kernels run 20 % of the time. It is starved 42 % of the time while the script waits.")
+
+
 def test_what_was_not_measured_says_why():
     factors = told(facts_={"accelerator_present": True, "gpu_busy_share": None, "nvml_utilization": None})
     assert factors["GPU use"].value is None

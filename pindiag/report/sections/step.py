@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pindiag import figures
-from pindiag.model import Report
+from pindiag.model import Fact, Report
 from pindiag.report import conclusions, names
 from pindiag.report.charts import stages
 from pindiag.report.charts._svg import ACCENT, BAR, BG, LINE, MUTED, SOFT, Chart
@@ -24,9 +24,9 @@ def chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
 
 
 def notes(report: Report) -> list[str]:
-    """Where the script pins by hand, and which operators wait for the device, as written."""
+    """How long the GPU was starved, where the script pins by hand, and which operators wait for it, as written."""
     own = {fact.name: fact for fact in report.facts if fact.trial == report.baseline}
-    found = []
+    found = _starved(report, own)
     pinned = own.get("hand_pin_ms_per_step")
     if pinned is not None and isinstance(pinned.value, float) and pinned.value > 0:
         places = pinned.source.partition("; ")[0]
@@ -35,6 +35,25 @@ def notes(report: Report) -> list[str]:
     if waits is not None and waits.value is not None:
         found.append(f"As written these operators wait for the device in the profiler window: {waits.value}.")
     return found
+
+
+def _starved(report: Report, own: Mapping[str, Fact]) -> list[str]:
+    """As written and as recommended, where the GPU's own clock was asked."""
+    chosen = report.recommendation.trial if report.recommendation else report.baseline
+    written = _nothing_to_do(own)
+    better = _nothing_to_do({fact.name: fact for fact in report.facts if fact.trial == chosen})
+    if written is None:
+        return []
+    also = f"; as recommended, for {better}" if better and chosen != report.baseline else ""
+    source = own["gpu_starved_ms"].source
+    return [f"As written the GPU had nothing to do for {written} while the script waited for a batch{also} ({source})."]
+
+
+def _nothing_to_do(own: Mapping[str, Fact]) -> str | None:
+    starved, step = (own[name].value if name in own else None for name in ("gpu_starved_ms", "step_ms"))
+    if not isinstance(starved, float) or not isinstance(step, float):
+        return None
+    return f"{figures.milliseconds(starved)} ms of a step's {figures.milliseconds(step)} ms"
 
 
 def faces(steps: Sequence[Steps], spoken: str) -> dict[str, str]:
