@@ -400,6 +400,8 @@ class LoaderMade(Record, tag="loader_made", frozen=True, kw_only=True):
     dataset_class: str
     configuration: Configuration
     """As given to the constructor; `non_blocking` is None."""
+    maker: str | None = None
+    """The library's module that made it of its own accord, e.g. "transformers.trainer"; None: the script did."""
 
 
 class LoaderIterated(Record, tag="loader_iterated", frozen=True, kw_only=True):
@@ -1001,6 +1003,8 @@ class Fix(Base, frozen=True, kw_only=True):
     effect: Effect | None
     trade_off: str | None
     safety: Safety
+    written: str | None = None
+    """How `changes` are written where a framework makes the loader: TrainingArguments(dataloader_num_workers=0)."""
 
 
 class Finding(Base, frozen=True, kw_only=True):
@@ -1076,6 +1080,8 @@ class LoaderFigures(Base, frozen=True, kw_only=True):
     batch_bytes: int | None
     beside: list[OtherLoader] = []
     """What is known of the others."""
+    maker: str | None = None
+    """The library's module that makes it, e.g. "transformers.trainer"; None: the script does."""
 
 
 class NoiseFloor(Base, frozen=True, kw_only=True):
@@ -1238,6 +1244,29 @@ Waits = Literal[
 """Who waits for whom: `main_for_loader` where it is not known for what of it, `main_for_itself` without workers."""
 
 
+class SlowStep(Base, frozen=True, kw_only=True):
+    """A counted step that took much longer than the median of its block."""
+
+    block: int
+    step: int
+    """Of the block's counted steps, the first is 1."""
+    ms: float
+    wait_ms: float
+    usual_ms: float
+    """Median of the block, as `usual_wait_ms`."""
+    usual_wait_ms: float
+    handed: bool | None = None
+    """Whether a worker handed a batch over while it waited; None where no record tells."""
+    worker: int | None = None
+    """Whose batch came in last before the wait ended; None, as all that follow, where none did."""
+    batch_ms: float | None = None
+    """Fetching and collating that batch."""
+    usual_batch_ms: float | None = None
+    """Median of the block."""
+    begun_before_ms: float | None = None
+    """How long before the step the worker began that batch; less than 0: after it."""
+
+
 class Drawing(Base, frozen=True, kw_only=True):
     """What the HTML report draws beyond report.json."""
 
@@ -1256,6 +1285,19 @@ class Drawing(Base, frozen=True, kw_only=True):
     slowest: list[Span] = []
     """The slowest step seen there; empty where none stands out."""
     slowest_over_median: float | None = None
+    slowest_steps_ms: list[float] = []
+    """As `timeline_steps_ms`, for the slowest."""
+    slow_steps: list[SlowStep] = []
+    """The slowest of all counted blocks of that trial first, a few of them."""
+    slow_count: int = 0
+    """All that were as slow, of `step_count`."""
+    step_count: int = 0
+    slow_every: int | None = None
+    """In the block of the slowest one, every so-manieth step is slow; None where they keep no such order."""
+    strip_block: int | None = None
+    """The block of the slowest step, whose steps these are:"""
+    strip_ms: list[float] = []
+    strip_wait_ms: list[float] = []
 
 
 class Analysis(Base, frozen=True, kw_only=True):

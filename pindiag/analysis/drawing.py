@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
+from pindiag.analysis.slow_steps import slow_steps
 from pindiag.analysis.timeline import NO_STEP, steps
 from pindiag.model import Band, Drawing, Process, Sample, Series
 
@@ -17,6 +18,7 @@ def drawing(run: RunEvidence) -> Drawing:
     series = _series(run)
     trial = _drawn_trial(run)
     shown = None if trial is None else steps(trial)
+    slow = None if trial is None else slow_steps(trial)
     return Drawing(
         series=series,
         series_reason=None if series is not None else "nothing was sampled",
@@ -28,6 +30,14 @@ def drawing(run: RunEvidence) -> Drawing:
         timeline_waits=None if shown is None else shown.waits,
         slowest=[] if shown is None else shown.slowest,
         slowest_over_median=None if shown is None else shown.slowest_over_median,
+        slowest_steps_ms=[] if shown is None else shown.slowest_marks_ms,
+        slow_steps=[] if slow is None else slow.shown,
+        slow_count=0 if slow is None else slow.count,
+        step_count=0 if slow is None else slow.of,
+        slow_every=None if slow is None else slow.every,
+        strip_block=None if slow is None else slow.block.block,
+        strip_ms=[] if slow is None else slow.block.step_ms,
+        strip_wait_ms=[] if slow is None else slow.block.step_wait_ms,
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from pindiag.analysis.evidence import TrialEvidence
 from pindiag.analysis.intervals import Spans, spans, union
 from pindiag.analysis.main_thread import MainThread
+from pindiag.analysis.slow_steps import SLOW, aligned, slow_steps
 from pindiag.analysis.trace import NEXT_BATCH, Event, monotonic_us, window
 from pindiag.analysis.who_waits import who_waits
 from pindiag.analysis.workers import during
@@ -22,8 +23,8 @@ from pindiag.model import Block, Span, Waits, WorkerBatch
 TYPICAL_STEPS = 3
 STEPS_AROUND = 8
 """So many on each side of the typical ones are looked at as well to say who waits for whom."""
-SLOW = 1.25
-"""A slowest step that takes no longer than this times the median does not stand out."""
+MOST_BEFORE = 2.0
+"""So many lengths of the slowest step are shown before it."""
 HAIR = 1 / 1500
 """Of what is drawn: what is shorter would not be seen."""
 WIDENED = ("copies", "kernels")
@@ -44,6 +45,8 @@ class Steps:
     waits: Waits | None
     slowest: list[Span]
     slowest_over_median: float | None
+    slowest_marks_ms: list[float]
+    """Where the slowest step begins and ends; bars before it show how its batch was made."""
     source: str
 
 
@@ -69,7 +72,7 @@ def steps(trial: TrialEvidence) -> Steps | None:
     first = nearest_the_median(lengths, TYPICAL_STEPS)
     last = min(first + TYPICAL_STEPS, len(lengths))
     begin = found.marks[first]
-    slow = stands_out(lengths)
+    slowest = _slowest_counted(trial) or _slowest_traced(found, lengths)
     wide = found.marks[max(first - STEPS_AROUND, 0) : last + STEPS_AROUND + 1]
     return Steps(
         typical=_drawn(found, begin, found.marks[last]),
@@ -77,10 +80,40 @@ def steps(trial: TrialEvidence) -> Steps | None:
         waits=who_waits(
             list(found.bars(wide[0], wide[-1])), (wide[-1] - wide[0]) / 1e3, workers=trial.configuration.num_workers > 0
         ),
-        slowest=[] if slow is None else _drawn(found, found.marks[slow], found.marks[slow + 1]),
-        slowest_over_median=None if slow is None else lengths[slow] / median(lengths),
+        slowest=[] if slowest is None else slowest.bars,
+        slowest_over_median=None if slowest is None else slowest.over_median,
+        slowest_marks_ms=[] if slowest is None else slowest.marks_ms,
         source=found.source,
     )
+
+
+@dataclass(frozen=True)
+class _Slowest:
+    bars: list[Span]
+    over_median: float
+    marks_ms: list[float]
+
+
+def _slowest_counted(trial: TrialEvidence) -> _Slowest | None:
+    """The slowest step of all counted blocks, from when its batch was begun."""
+    told = slow_steps(trial)
+    if told is None or not told.shown or not aligned(told.block):
+        return None
+    slow, recorded = told.shown[0], _Recorded(trial, told.block)
+    start, end = recorded.marks[slow.step - 1], recorded.marks[slow.step]
+    earlier_us = min(max(1e3 * (slow.begun_before_ms or 0.0), 0.0), MOST_BEFORE * (end - start))
+    begin = max(start - earlier_us, recorded.marks[0])
+    return _Slowest(
+        _drawn(recorded, begin, end), slow.ms / slow.usual_ms, [0.0, (start - begin) / 1e3, (end - begin) / 1e3]
+    )
+
+
+def _slowest_traced(found: _Recording, lengths: Sequence[float]) -> _Slowest | None:
+    slow = stands_out(lengths)
+    if slow is None:
+        return None
+    begin, end = found.marks[slow], found.marks[slow + 1]
+    return _Slowest(_drawn(found, begin, end), lengths[slow] / median(lengths), [0.0, (end - begin) / 1e3])
 
 
 def _drawn(found: _Recording, begin: float, end: float) -> list[Span]:
@@ -92,7 +125,8 @@ def _recording(trial: TrialEvidence) -> _Recording | None:
         traced = _Traced(trial, trial.trace)
         if len(traced.marks) > 1:
             return traced
-    return _Recorded(trial, trial.blocks[0]) if trial.blocks and trial.blocks[0].step_ms else None
+    timed = sorted((block for block in trial.blocks if block.step_ms), key=lambda block: not aligned(block))
+    return _Recorded(trial, timed[0]) if timed else None
 
 
 def nearest_the_median(lengths: Sequence[float], count: int) -> int:

@@ -21,7 +21,7 @@ _LIGHT = frozenset(("collate", "python", "step"))
 _SCRIPT = frozenset(("operators", "backward", "python"))
 _BESIDE = frozenset(("hand-off", "blocked"))
 """In a thread of its own, beside the rest of its lane: at the lower edge of it."""
-_LETTER_PX = 6.3
+_LETTER_PX = 6.9
 
 
 def chart(
@@ -105,7 +105,7 @@ def _paint_order(bar: Span) -> int:
 def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float | None) -> None:
     """A bar and, where it has room and the drawing's scale is given, its name."""
     hollow, beside = bar.name in _IDLE, bar.name in _BESIDE
-    filled = (ACCENT, BG) if is_spoken else (SOFT, INK) if bar.name in _LIGHT else (BAR, BG)
+    filled = (ACCENT, BG) if is_spoken else (SOFT if bar.name in _LIGHT else BAR, INK)
     face, words = (BG, INK) if hollow else filled
     edge = (ACCENT if is_spoken else BAR) if hollow else BG
     bottom, height = (-index - 0.38, 0.26) if beside else (-index - 0.3, 0.6)
@@ -123,4 +123,4 @@ def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float | No
         return
     if length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
         middle = bar.start_ms + length / 2
-        ax.text(middle, -index, bar.name, color=words, ha="center", va="center_baseline", size=10, zorder=3)
+        ax.text(middle, -index, bar.name, color=words, ha="center", va="center_baseline", size=11, zorder=3)

@@ -87,5 +87,15 @@ def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:
     """The slowest step; None where none stands out."""
     if not drawing.slowest or drawing.slowest_over_median is None:
         return None
-    title = f"The slowest of these steps took {figures.ratio(drawing.slowest_over_median)} as long as the median"
-    return Chart(timeline.chart(drawing.slowest, [], spoken, title, slug="slowest"), title)
+    over = figures.ratio(drawing.slowest_over_median)
+    if not drawing.slow_steps:
+        title, caption = f"The slowest of these steps took {over} as long as the median", ""
+    else:
+        slowest = drawing.slow_steps[0]
+        title = f"The slowest step took {over} as long as the median of its block"
+        caption = (
+            f"Step {slowest.step} of block {slowest.block}, from the probe's records. Hollow bars are waits; what is "
+            "left of a dashed line came before the step, when its batch was begun."
+        )
+    svg = timeline.chart(drawing.slowest, drawing.slowest_steps_ms, spoken, title, slug="slowest")
+    return Chart(svg, title, caption)

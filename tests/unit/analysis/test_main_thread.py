@@ -1,3 +1,4 @@
+import random
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,29 @@ def test_launches_belong_to_what_launched_them_in_the_lane():
     assert "launch" not in lane
     assert lane["backward"] == 110
     assert sum(lane.values()) == 1000
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_events_the_stages_fill_the_window_and_none_overlap(seed):
+    chance = random.Random(seed)
+    kinds = [
+        ("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+        ("user_annotation", "Optimizer.step#SGD.step"),
+        ("cpu_op", "aten::to"),
+        ("cpu_op", "aten::mm"),
+        ("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0"),
+        ("cuda_runtime", "cudaLaunchKernel"),
+        ("cuda_runtime", "cudaStreamSynchronize"),
+    ]
+    events = [
+        Event(*chance.choice(kinds), chance.uniform(-100, 1000), chance.uniform(0, 200), chance.choice([MAIN, ENGINE]))
+        for _ in range(60)
+    ]
+    for which in ("stages", "lane", "feeding"):
+        found = parts(which, [step(1, 0, 1000), *events])
+        start, end, _ = window([step(1, 0, 1000), *events])
+        assert sum(found.values()) == pytest.approx(end - start)
+        assert min(found.values()) >= 0
 
 
 def test_idle_gaps_go_to_what_the_main_thread_did():

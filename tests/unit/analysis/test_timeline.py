@@ -51,7 +51,8 @@ def names(spans, lane):
 
 
 def block(step_ms, wait_ms):
-    return SimpleNamespace(launch=1, started_ns=0, ended_ns=10**9, step_ms=step_ms, step_wait_ms=wait_ms)
+    times = {"started_ns": 0, "ended_ns": 10**9, "gap_s": 0.0, "step_ms": step_ms, "step_wait_ms": wait_ms}
+    return SimpleNamespace(launch=1, block=1, **times)
 
 
 def test_typical_steps_are_nearest_the_median_together():
