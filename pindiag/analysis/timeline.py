@@ -31,7 +31,7 @@ WIDENED = ("copies", "kernels")
 NO_STEP = "no step was measured"
 FROM_RECORDS = (
     "From the counted blocks: the probe's records of the main thread and of the workers, on one clock. "
-    "There is no profiler window to tell more of the step."
+    "There is no profiler window to tell more of the step: {reason}."
 )
 
 
@@ -247,9 +247,10 @@ class _Traced:
 class _Recorded:
     """A counted block; what the main thread did besides waiting is not told step by step."""
 
-    source = FROM_RECORDS
-
     def __init__(self, trial: TrialEvidence, block: Block) -> None:
+        self.source = FROM_RECORDS.format(
+            reason=trial.trace if isinstance(trial.trace, str) else "its trace marks no two steps"
+        )
         lengths_us = [1e3 * step for step in block.step_ms]
         self.marks = [block.started_ns / 1e3 + passed for passed in (0.0, *itertools.accumulate(lengths_us))]
         waits_us = [min(1e3 * wait, step) for wait, step in zip(block.step_wait_ms, lengths_us, strict=False)]

@@ -47,7 +47,7 @@ def _figure(
     step_ms: Sequence[float], wait_ms: Sequence[float], first: int, marked: Collection[int], narrow: bool
 ) -> Figure:
     width = _svg.NARROW_WIDTH if narrow else _svg.WIDE_WIDTH
-    left, right = (44, 12) if narrow else (92, 40)
+    left, right = (56, 12) if narrow else (92, 40)
     figure = _svg.canvas(width, _HEIGHT)
     ax = figure.add_axes((left / width, 40 / _HEIGHT, 1 - (left + right) / width, 1 - 50 / _HEIGHT))
     numbers = np.arange(first, first + len(step_ms))
@@ -63,6 +63,8 @@ def _figure(
     ax.set(xlim=(first - 0.6, first + len(steps) - 0.4), ylim=(0, top))
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks[:-1]] + [f"{ticks[-1]:g} ms"])
     ax.grid(axis="y")
-    at = [first, *(int(tick) for tick in _svg.nice_ticks(first + len(steps) - 1, 5, start=first) if tick > first)]
+    apart = max(1, len(steps) // (6 if narrow else 16))
+    later = _svg.nice_ticks(first + len(steps) - 1, 3 if narrow else 5, start=first)
+    at = [first, *(int(tick) for tick in later if tick > first + apart)]
     ax.set_xticks(at, [f"step {at[0]}", *(str(number) for number in at[1:])])
     return figure

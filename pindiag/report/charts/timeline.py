@@ -69,7 +69,7 @@ def _figure(
     ax = figure.add_axes(box)
     end = max([span.end_ms for span in spans] + list(marks_ms[-1:])) or 1.0
     px_per_ms = (width - left - 40) / end
-    for mark in marks_ms[1:-1]:
+    for mark in (mark for mark in marks_ms[1:-1] if mark > 0):
         ax.axvline(mark, color=MUTED, linewidth=1, linestyle=(0, (2, 3)), zorder=1)
     for index, lane in enumerate(lanes):
         ax.axhline(-index, color=LINE, linewidth=1, zorder=0)
@@ -84,8 +84,10 @@ def _figure(
             color=INK if lane in _LANES else MUTED,
             size=11 if narrow else 12,
         )
+        # the narrow drawing's letters have a halo, in which light ones are lost
+        words = INK if narrow else BG
         for bar in sorted((one for one in spans if one.lane == lane), key=_paint_order):
-            _bar(ax, bar, index, _is_spoken(bar.name, spoken), None if narrow else px_per_ms)
+            _bar(ax, bar, index, px_per_ms, words if _is_spoken(bar.name, spoken) else None)
     ax.set(ylim=(0.5 - len(lanes), 0.5), yticks=[])
     ticks = _svg.nice_ticks(end, 3 if narrow else 6)
     texts = [f"{tick:g}" for tick in ticks]
@@ -102,15 +104,15 @@ def _paint_order(bar: Span) -> int:
     return 2 if bar.name in _BESIDE else int(bar.name in _IDLE)
 
 
-def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float | None) -> None:
-    """A bar and, where it has room and the drawing's scale is given, its name."""
+def _bar(ax: Axes, bar: Span, index: int, px_per_ms: float, on_accent: str | None) -> None:
+    """A bar and, where it has room, its name (whose colour on the accent is given where the verdict speaks of it)."""
     hollow, beside = bar.name in _IDLE, bar.name in _BESIDE
-    filled = (ACCENT, BG) if is_spoken else (SOFT if bar.name in _LIGHT else BAR, INK)
+    filled = (ACCENT, on_accent) if on_accent else (SOFT if bar.name in _LIGHT else BAR, INK)
     face, words = (BG, INK) if hollow else filled
-    edge = (ACCENT if is_spoken else BAR) if hollow else BG
+    edge = (ACCENT if on_accent else BAR) if hollow else BG
     bottom, height = (-index - 0.38, 0.26) if beside else (-index - 0.3, 0.6)
     length = bar.end_ms - bar.start_ms
-    thin = px_per_ms is None or length * px_per_ms < 3
+    thin = length * px_per_ms < 3
     ax.broken_barh(
         [(bar.start_ms, length)],
         (bottom, height),
@@ -119,7 +121,7 @@ def _bar(ax: Axes, bar: Span, index: int, is_spoken: bool, px_per_ms: float | No
         linewidth=1,
         zorder=2,
     )
-    if px_per_ms is None or beside or bar.name == bar.lane:
+    if beside or bar.name == bar.lane:
         return
     if length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
         middle = bar.start_ms + length / 2

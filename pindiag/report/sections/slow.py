@@ -54,7 +54,7 @@ def _shared_reason(slow: Sequence[SlowStep]) -> str:
     waiting = sum(_waited(step) for step in slow)
     if waiting == len(slow):
         return ": the slowest waited for their batches"
-    return "" if waiting else ": the slowest had their batches in time, and took long themselves"
+    return "" if waiting else ": the slowest waited no longer than usual, their own part took longer"
 
 
 def _waited(slow: SlowStep) -> bool:
@@ -65,7 +65,7 @@ def _waited(slow: SlowStep) -> bool:
 def why(slow: SlowStep, workers: int) -> str:
     """Why a step took longer than usual, in a sentence."""
     if not _waited(slow):
-        return "The batch was there in time: the step's own part took longer."
+        return "It waited no longer than usual for its batch: its own part took longer."
     if not workers:
         return "The main thread needed longer to load the batch itself."
     if slow.handed is False:

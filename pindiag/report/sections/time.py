@@ -83,6 +83,11 @@ def of_gpu(report: Report, drawing: Drawing) -> str | None:
     )
 
 
+def _before(drawing: Drawing) -> bool:
+    """Whether the drawing of the slowest step begins before it."""
+    return drawing.slowest_steps_ms[1:2] > [0.0] and len(drawing.slowest_steps_ms) > 2
+
+
 def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:
     """The slowest step; None where none stands out."""
     if not drawing.slowest or drawing.slowest_over_median is None:
@@ -93,9 +98,8 @@ def slowest_chart(drawing: Drawing, spoken: str) -> Chart | None:
     else:
         slowest = drawing.slow_steps[0]
         title = f"The slowest step took {over} as long as the median of its block"
-        caption = (
-            f"Step {slowest.step} of block {slowest.block}, from the probe's records. Hollow bars are waits; what is "
-            "left of a dashed line came before the step, when its batch was begun."
+        caption = f"Step {slowest.step} of block {slowest.block}, from the probe's records. Hollow bars are waits." + (
+            " What is left of the dashed line came before it, when its batch was begun." if _before(drawing) else ""
         )
     svg = timeline.chart(drawing.slowest, drawing.slowest_steps_ms, spoken, title, slug="slowest")
     return Chart(svg, title, caption)

@@ -7,7 +7,19 @@ import pytest
 
 from pindiag import model as m
 from pindiag.report import names
-from pindiag.report.charts import _svg, bars, ceilings, frontier, machine, pin_thread, reached, stages, sweep, timeline
+from pindiag.report.charts import (
+    _svg,
+    bars,
+    ceilings,
+    frontier,
+    machine,
+    pin_thread,
+    reached,
+    stages,
+    strip,
+    sweep,
+    timeline,
+)
 from pindiag.report.charts._svg import Row
 from pindiag.report.rows import configurations as configuration_rows
 
@@ -67,6 +79,7 @@ def charts(report, rows, measured):
             "T",
         ),
         "timeline": timeline.chart(drawing.timeline, drawing.timeline_steps_ms, "wait", "T"),
+        "strip": strip.chart([3.0, 9.0, 3.0], [1.0, 7.0, 1.0], 1, [2], "T"),
     }
 
 
@@ -213,7 +226,7 @@ def names_drawn(spans, narrow):
     return [name for name in ("fetch", "idle", "hand-off", "wait") if f">{name}<" in markup]
 
 
-def test_bars_with_room_bear_their_names_where_the_drawing_is_wide():
+def test_bars_with_room_bear_their_names():
     spans = [
         m.Span(lane="worker 0", name="fetch", start_ms=0, end_ms=6),
         m.Span(lane="worker 0", name="hand-off", start_ms=6, end_ms=9),
@@ -221,4 +234,4 @@ def test_bars_with_room_bear_their_names_where_the_drawing_is_wide():
         m.Span(lane="main", name="idle", start_ms=0, end_ms=0.1),
     ]
     assert names_drawn(spans, narrow=False) == ["fetch", "wait"]
-    assert names_drawn(spans, narrow=True) == []
+    assert names_drawn(spans, narrow=True) == ["fetch", "wait"]

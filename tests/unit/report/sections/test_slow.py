@@ -34,8 +34,8 @@ OWN = changed(wait_ms=1.0)
         ({"slow_every": 2}, "Every second step is slow: the slowest waited for their batches"),
         ({"slow_every": 8, "slow_steps": [WAITED, OWN]}, "Every 8th step is slow"),
         ({"slow_count": 1, "slow_steps": [OWN]},
-         "Only 1 of 80 steps took more than 1.25 × the median: the slowest had their batches in time, and took long "
-         "themselves"),
+         "Only 1 of 80 steps took more than 1.25 × the median: the slowest waited no longer than usual, their own part "
+         "took longer"),
         ({"slow_count": 0, "slow_steps": []}, "No step is slow: none of 80 took 1.25 × the median of its block"),
     ],
 )  # fmt: skip
@@ -46,7 +46,7 @@ def test_the_heading_says_how_many_and_how_regularly(fields, said):
 @pytest.mark.parametrize(
     ("step", "workers", "said"),
     [
-        (OWN, 2, "The batch was there in time"),
+        (OWN, 2, "It waited no longer than usual"),
         (WAITED, 0, "load the batch itself"),
         (WAITED, 2, "Worker 1 took longer to make the batch that it waited for (40.0 ms, usually 20.0 ms)"),
         (changed(batch_ms=20.0), 2, "as fast as usual (20.0 ms, usually 20.0 ms) and had begun it only 15.0 ms before"),
