@@ -577,7 +577,7 @@ class Starvation(Base, frozen=True, kw_only=True):
     wait_ms: float
     """How long the loop waited in the same steps; never less than `starved_ms`."""
     cost_us: float
-    """What a sampled step costs the main thread: two events recorded, and read later."""
+    """What sampling a step costs the main thread: two events recorded, and read later."""
 
 
 class Block(Record, tag="block", frozen=True, kw_only=True):

@@ -125,7 +125,7 @@ class Starvation:
     def _begin(self, step_ns: float) -> None:
         self._read()
         self._index = self._device_index()
-        self._cost_ns = self._pair_cost_ns()
+        self._cost_ns = self._sampling_cost_ns()
         self._step_ns = step_ns
         allowed_ns = min(STEP_SHARE * step_ns, max(STEP_NS, LONG_STEP_SHARE * step_ns))
         self._mean_gap = max(1, math.ceil(self._cost_ns / max(allowed_ns, 1.0)))
@@ -137,19 +137,20 @@ class Starvation:
         index = moved_to.index if moved_to.type == "cuda" else None
         return torch.cuda.current_device() if index is None else index
 
-    def _pair_cost_ns(self) -> float:
-        pair = self._pairs.take(self._index)
-        costs = []
-        for _ in range(TRIED_PAIRS):
-            began = _now()
-            stream = _current_stream(self._index)
-            pair.asked.record(stream)
-            pair.given.record(stream)
-            if pair.given.query():
-                _elapsed_ms(pair.asked, pair.given)
-            costs.append(_now() - began)
-        self._pairs.give_back(pair)
-        return median(costs)
+    def _sampling_cost_ns(self) -> float:
+        """Tried on the idle device, where no queue is full; by another one, whose samples count for nothing."""
+        other = Starvation(self._pairs, self._transfers)
+        other._index = self._index
+        cost_ns = median([other._tried_ns() for _ in range(TRIED_PAIRS)])
+        other.close()
+        return cost_ns
+
+    def _tried_ns(self) -> int:
+        began = _now()
+        self._sample()
+        if self.asking is not None:
+            self.handed_over(None, 0)
+        return _now() - began
 
     def _gap(self) -> int:
         """At random: batches of several workers come in turns, which an even gap may keep in step with."""
@@ -255,8 +256,8 @@ class Starvation:
         if not self._cost_ns:
             return "no step was counted"
         return (
-            f"none of its steps was sampled: a step takes {self._step_ns / 1e6:.3g} ms, two events cost "
-            f"{self._cost_ns / 1e3:.3g} µs, so that they are recorded in one step of {self._mean_gap}"
+            f"none of its steps was sampled: a step takes {self._step_ns / 1e6:.3g} ms, to sample it costs "
+            f"{self._cost_ns / 1e3:.3g} µs, so that it is done in one step of {self._mean_gap}"
         )
 
 

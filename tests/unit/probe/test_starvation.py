@@ -189,7 +189,7 @@ def test_a_graph_that_is_captured_is_left_alone(monkeypatch):
     loop.run([1000], kernel_us=10)
     captured = Loop(device, steps=10)
     device.is_capturing = True
-    monkeypatch.setattr(captured.starvation, "_pair_cost_ns", lambda: 4000)
+    monkeypatch.setattr(captured.starvation, "_sampling_cost_ns", lambda: 4000)
     told, missing = captured.run([1000], kernel_us=10)
     assert told is None
     assert "none of its steps was sampled" in missing
@@ -258,8 +258,8 @@ def test_reasons(monkeypatch):
     told, missing = Loop(device, steps=3).run([1000], kernel_us=1)
     assert told is None
     assert missing == (
-        "none of its steps was sampled: a step takes 1.1 ms, two events cost 800 µs, so that they are recorded in one "
-        "step of 200"
+        "none of its steps was sampled: a step takes 1.1 ms, to sample it costs 800 µs, so that it is done in one step "
+        "of 200"
     )
     loop = Loop(device)
     assert loop.record() == (None, "no step was counted")
