@@ -36,6 +36,7 @@ def loader(run: RunEvidence) -> LoaderFigures | None:
         sample_bytes=run.found.sample_bytes,
         batch_bytes=run.found.batch_bytes,
         beside=other_loaders(run),
+        maker=None if run.made is None else run.made.maker,
     )
 
 

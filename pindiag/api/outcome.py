@@ -92,11 +92,12 @@ def _with_fixes(
 ) -> list[Finding]:
     from pindiag import fixes
 
-    loader = None if analysis.loader is None else analysis.loader.chosen
+    loader, maker = (None, None) if analysis.loader is None else (analysis.loader.chosen, analysis.loader.maker)
     sites = [site for record in records if isinstance(record, Block) for site in record.transfers]
     transfers = sorted({site.location for site in sites if site.kind == "to"})
     return [
-        fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root) for finding in findings
+        fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root, maker=maker)
+        for finding in findings
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pindiag.fixes.arguments import Value
+from pindiag.fixes.callee import Callee, callee
 from pindiag.fixes.inserted import KEEP_THREADS
 from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
 from pindiag.model import Finding, Fix
@@ -23,12 +24,18 @@ INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
 def complete(
-    finding: Finding, *, loader: str | None, transfers: Iterable[str], sources: Mapping[str, str], root: str = ""
+    finding: Finding,
+    *,
+    loader: str | None,
+    transfers: Iterable[str],
+    sources: Mapping[str, str],
+    root: str = "",
+    maker: str | None = None,
 ) -> Finding:
     """The finding with each of its fixes as a patch or a snippet; see `fix_for`."""
     guard = finding.cause == "pin_without_accelerator"
     done = [
-        fix_for(fix, loader=loader, transfers=transfers, sources=sources, root=root, guard=guard)
+        fix_for(fix, loader=loader, transfers=transfers, sources=sources, root=root, guard=guard, maker=maker)
         for fix in finding.fixes
     ]
     return msgspec.structs.replace(finding, fixes=done)
@@ -42,6 +49,7 @@ def fix_for(
     sources: Mapping[str, str],
     root: str = "",
     guard: bool = False,
+    maker: str | None = None,
 ) -> Fix:
     """Carry out a fix's changes in the user's files.
 
@@ -52,34 +60,64 @@ def fix_for(
         sources: the files' texts by the same paths.
         root: folder that the diff's paths are relative to.
         guard: pin only where there is an accelerator, in place of never.
+        maker: the library's module that makes the loader; None: the script does.
 
     Returns:
         The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
-        already; and with a snippet of what the diff leaves to the user, and why.
+        already; with a snippet of what the diff leaves to the user, and why; and with its arguments as they are
+        written where a framework makes the loader.
     """
-    elsewhere = ("non_blocking", "lazy_sync")
-    changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name not in elsewhere}
-    if guard:
-        changes["pin_memory"] = GUARD
+    called = callee(maker)
     wanted = fix.changes.get("non_blocking")
     places = list(transfers) if isinstance(wanted, bool) else []
-    patches = _patches(loader, changes, places, bool(wanted), sources)
+    changes = _of_loader(fix, called, guard=guard, moves=loader in places)
+    if "non_blocking" in changes:
+        places = [place for place in places if place != loader]
+    patches = _patches(loader, called, changes, sources, places=places, wanted=bool(wanted))
     refused = {name: reason for each in patches for name, reason in each.refused.items()}
-    if isinstance(wanted, bool) and not places:
+    if isinstance(wanted, bool) and not places and "non_blocking" not in changes:
         refused["non_blocking"] = "no copy to the device was seen in the script"
     if "lazy_sync" in fix.changes:
         refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
+    own, _ = called.translated(changes)
+    written = called.written(changes) if called.makers and own else None
     diff = "".join(unified_diff(_relative(each.path, root), each.before, each.after) for each in patches)
     return msgspec.structs.replace(
         fix,
-        location=fix.location or (loader if changes else next(iter(places), None)),
+        location=fix.location or (_place(called, patches) or loader if changes else next(iter(places), None)),
         patch=diff or None,
-        snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})}, refused),
+        snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})} | own, refused),
+        summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
+        written=written,
     )
 
 
+def _of_loader(fix: Fix, called: Callee, *, guard: bool, moves: bool) -> dict[str, Value]:
+    """What changes in the call that takes the loader's arguments; a framework's may say as well how batches move."""
+    elsewhere = {"lazy_sync"} if moves and "non_blocking" in called.keywords else {"lazy_sync", "non_blocking"}
+    changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name not in elsewhere}
+    return {**changes, "pin_memory": GUARD} if guard else changes
+
+
+def _plain(fix: Fix) -> str:
+    """Its changes as arguments of the loader."""
+    return ", ".join(f"{name}={value!r}" for name, value in fix.changes.items())
+
+
+def _place(called: Callee, patches: Iterable[Patch]) -> str | None:
+    """Where the call of a framework stands that takes the loader's arguments."""
+    found = (f"{each.path}:{each.line}" for each in patches if each.line is not None)
+    return next(found, None) if called.makers else None
+
+
 def _patches(
-    loader: str | None, changes: Mapping[str, Value], places: list[str], wanted: bool, sources: Mapping[str, str]
+    loader: str | None,
+    called: Callee,
+    changes: Mapping[str, Value],
+    sources: Mapping[str, str],
+    *,
+    places: list[str],
+    wanted: bool,
 ) -> list[Patch]:
     """One patch a file."""
     loader_file, loader_line = _split(loader) if loader and changes else ("", None)
@@ -95,7 +133,15 @@ def _patches(
             patches.append(_refusal([*own, *(["non_blocking"] if at else [])], reason))
             continue
         patches.append(
-            patch(sources[file], file, loader_line=loader_line, changes=own, transfer_lines=at, non_blocking=wanted)
+            patch(
+                sources[file],
+                file,
+                loader_line=loader_line,
+                changes=own,
+                transfer_lines=at,
+                non_blocking=wanted,
+                callee=called,
+            )
         )
     if changes and not loader_file:
         patches.append(_refusal(list(changes), "the place of the DataLoader is not known"))

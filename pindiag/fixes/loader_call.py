@@ -1,4 +1,4 @@
-"""Edits of a `DataLoader(...)` call."""
+"""Edits of a call that takes a loader's arguments."""
 
 from __future__ import annotations
 
@@ -8,39 +8,20 @@ import libcst as cst
 
 from pindiag.fixes import arguments
 from pindiag.fixes.arguments import Value
-
-POSITIONAL = (
-    "dataset",
-    "batch_size",
-    "shuffle",
-    "sampler",
-    "batch_sampler",
-    "num_workers",
-    "collate_fn",
-    "pin_memory",
-    "drop_last",
-    "timeout",
-    "worker_init_fn",
-    "multiprocessing_context",
-    "generator",
-)
-"""torch's own order."""
-DEFAULTS: Mapping[str, Value] = {
-    "num_workers": 0,
-    "pin_memory": False,
-    "prefetch_factor": None,
-    "persistent_workers": False,
-    "batch_size": 1,
-}
-ONLY_WITH_WORKERS = ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context")
-"""What torch refuses, or has no use for, without workers."""
-KNOWN = ("DataLoader", "StatefulDataLoader", "super().__init__")
+from pindiag.fixes.callee import Callee, called
 
 
 class CallEditor:
-    """Applies changes to one call; `refused` says which could not be applied, and why."""
+    """Applies changes to one call; `refused` says which could not be applied, and why.
 
-    def __init__(self, changes: Mapping[str, Value], literals: Mapping[str, cst.Dict]) -> None:
+    Args:
+        callee: what is called.
+        changes: new values, by its own keywords.
+        literals: dict literals by the name that holds them.
+    """
+
+    def __init__(self, callee: Callee, changes: Mapping[str, Value], literals: Mapping[str, cst.Dict]) -> None:
+        self.callee = callee
         self.changes = changes
         self.literals = literals
         """Dict literals by the name they are unpacked from, where nothing else touches that name."""
@@ -51,8 +32,9 @@ class CallEditor:
         """The call under all changes that can be applied."""
         for name, value in self.changes.items():
             call = self._change(call, name, value)
-        if self.changes.get("num_workers") == 0 and "num_workers" not in self.refused:
-            for name in ONLY_WITH_WORKERS:
+        workers = self.callee.keywords["num_workers"]
+        if self.changes.get(workers) == 0 and workers not in self.refused:
+            for name in self.callee.only_with_workers:
                 call = self._remove(call, name)
         return call
 
@@ -69,18 +51,18 @@ class CallEditor:
         if any(arg.star == "*" for arg in call.args):
             self.refused[name] = "positional arguments are unpacked from a sequence"
             return call
-        if name in DEFAULTS and DEFAULTS[name] == value:
+        if name in self.callee.defaults and self.callee.defaults[name] == value:
             return call
-        if _called(call) not in KNOWN:
-            self.refused[name] = f"`{_called(call)}` may not take it"
+        if not self.callee.takes_all(call):
+            self.refused[name] = f"`{called(call)}` may not take it"
             return call
         return arguments.with_keyword(call, name, value)
 
     def _place(self, call: cst.Call, name: str) -> int | None:
         at = arguments.keyword(call, name)
-        if at is not None or name not in POSITIONAL or _called(call) not in KNOWN:
+        if at is not None or name not in self.callee.positional or not self.callee.takes_all(call):
             return at
-        position = POSITIONAL.index(name)
+        position = self.callee.positional.index(name)
         plain = [arg for arg in call.args if arg.keyword is None and not arg.star]
         starred = any(arg.star == "*" for arg in call.args[: position + 1])
         return position if position < len(plain) and not starred else None
@@ -135,17 +117,6 @@ class CallEditor:
                 return call.with_changes(args=args)
         self.edited_literals[unpacked] = literal
         return call
-
-
-def is_loader(call: cst.Call) -> bool:
-    """Whether a call looks as if it made a loader."""
-    name = _called(call)
-    return name == "super().__init__" or name.endswith("Loader")
-
-
-def _called(call: cst.Call) -> str:
-    whole = arguments.code(call.func)
-    return whole if whole == "super().__init__" else whole.rpartition(".")[2]
 
 
 def _same(old: cst.BaseExpression, value: Value) -> bool:

@@ -13,8 +13,9 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 
 from pindiag.fixes import arguments
 from pindiag.fixes.arguments import Value
+from pindiag.fixes.callee import TORCH, Callee
 from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
-from pindiag.fixes.loader_call import CallEditor, is_loader
+from pindiag.fixes.loader_call import CallEditor
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
 
 GUARD = "torch.cuda.is_available()"
@@ -32,6 +33,8 @@ class Patch:
     after: str
     refused: Mapping[str, str] = field(default_factory=dict)
     """Changes that could not be applied, with the reason."""
+    line: int | None = None
+    """Where the call stands whose arguments were to change."""
 
     @property
     def diff(self) -> str:
@@ -60,6 +63,7 @@ def patch(
     changes: Mapping[str, Value] | None = None,
     transfer_lines: Sequence[int] = (),
     non_blocking: bool = True,
+    callee: Callee = TORCH,
 ) -> Patch:
     """Make all edits of one file at once, so that no line number is shifted by another edit.
 
@@ -76,11 +80,15 @@ def patch(
     wrapper.visit(facts)
     if changes.get("pin_memory") == GUARD and not facts.binds_torch:
         changes = {**changes, "pin_memory": False}
-    editor = _Editor(facts, loader_line, changes, transfer_lines, non_blocking)
-    if keep_threads:
-        editor.insert_before(facts, loader_line, wrapper.resolve(ParentNodeProvider))
+    own, refused = callee.translated(changes)
+    loader, line = (callee.find(facts.calls, loader_line) if own or keep_threads else None) or (None, None)
+    if loader is None:
+        refused |= dict.fromkeys([*own, *([THREADS] if keep_threads else [])], callee.missing(loader_line))
+    editor = _Editor(facts, CallEditor(callee, own, facts.literals), loader, transfer_lines, non_blocking)
+    if keep_threads and loader is not None:
+        editor.insert_before(facts, loader, wrapper.resolve(ParentNodeProvider))
     after = wrapper.visit(editor).code
-    return Patch(path, source, after, editor.refused)
+    return Patch(path, source, after, refused | editor.refused, line)
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
@@ -157,8 +165,8 @@ class _Editor(cst.CSTTransformer):
     def __init__(
         self,
         survey: _Survey,
-        loader_line: int | None,
-        changes: Mapping[str, Value],
+        call_editor: CallEditor,
+        loader: cst.Call | None,
         transfer_lines: Sequence[int],
         non_blocking: bool,
     ) -> None:
@@ -166,22 +174,19 @@ class _Editor(cst.CSTTransformer):
         self.refused: dict[str, str] = {}
         self.non_blocking = non_blocking
         self.literals = survey.literals
-        self.call_editor = CallEditor(changes, self.literals)
-        self.loader = _loader_at(survey, loader_line) if changes else None
+        self.call_editor = call_editor
+        self.loader = loader if call_editor.changes else None
         self.transfers = [
             call for call, start, end in survey.calls if is_transfer(call) and _covers(start, end, transfer_lines)
         ]
         self.follows: cst.CSTNode | None = None
         """The statement that a new line is to stand before."""
         self._edit_first()
-        self._refuse_missing(survey, loader_line, changes, transfer_lines)
+        self._refuse_missing(survey, transfer_lines)
 
-    def insert_before(self, survey: _Survey, line: int | None, parents: Mapping[cst.CSTNode, cst.CSTNode]) -> None:
+    def insert_before(self, survey: _Survey, loader: cst.Call, parents: Mapping[cst.CSTNode, cst.CSTNode]) -> None:
         """Put the line that keeps the main thread's threads before the statement that makes the loader."""
-        loader = _loader_at(survey, line)
-        if loader is None:
-            self.refused[THREADS] = f"no DataLoader(...) call stands at line {line}"
-        elif not survey.binds_torch:
+        if not survey.binds_torch:
             self.refused[THREADS] = "the file does not import torch by that name"
         else:
             self.follows = statement_of(loader, parents)
@@ -213,23 +218,11 @@ class _Editor(cst.CSTTransformer):
             self.call_editor.edit(self.loader)
             self.refused |= self.call_editor.refused
 
-    def _refuse_missing(
-        self, survey: _Survey, line: int | None, changes: Mapping[str, Value], transfer_lines: Sequence[int]
-    ) -> None:
-        if changes and self.loader is None:
-            self.refused |= dict.fromkeys(changes, f"no DataLoader(...) call stands at line {line}")
+    def _refuse_missing(self, survey: _Survey, transfer_lines: Sequence[int]) -> None:
         held = [(start, end) for call, start, end in survey.calls if is_transfer(call)]
         for each in transfer_lines:
             if not any(start <= each <= end for start, end in held):
                 self.refused["non_blocking"] = f"no .to() or .cuda() call stands at line {each}"
-
-
-def _loader_at(survey: _Survey, line: int | None) -> cst.Call | None:
-    """The innermost call at a line that looks as if it made a loader."""
-    if line is None:
-        return None
-    found = [(end - start, call) for call, start, end in survey.calls if start <= line <= end and is_loader(call)]
-    return min(found, key=lambda each: each[0])[1] if found else None
 
 
 def _covers(start: int, end: int, lines: Sequence[int]) -> bool:

@@ -6,7 +6,7 @@ import os
 import sys
 import weakref
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import loader
 from .callsite import is_user_code, user_location
@@ -15,6 +15,15 @@ from .recorder import Recorder
 from .watch import Made
 
 _MADE = "_pindiag_made"
+
+
+class Origin(NamedTuple):
+    """Where a loader was made."""
+
+    location: str
+    """file:line in the target."""
+    maker: str | None = None
+    """The library's module that made it of its own accord; None: the target did."""
 
 
 class Loaders:
@@ -54,23 +63,26 @@ class Loaders:
         """Whether an earlier launch found the training loader here."""
         return bool(self._key == {"location": location, "ordinal": ordinal})
 
-    def location_of(self, new: Any, dataset: Any) -> str:
+    def origin_of(self, new: Any, dataset: Any) -> Origin:
         """Where the target makes a loader; for one that a library makes of the target's own, where that one was made.
 
         Args:
             new: the one that is being constructed.
             dataset: what it is going to serve.
         """
-        if not made_by_user(new, sys._getframe(3)):
-            known = (loader() for loader in reversed(self._known))
-            own = next((loader for loader in known if loader is not None and loader.dataset is dataset), None)
-            if own is not None:
-                return str(own.__dict__[_MADE].location)
-        return user_location(3)
+        caller = calling(new, sys._getframe(3))
+        if caller is None or is_user_code(caller.f_code):
+            return Origin(user_location(3))
+        known = (loader() for loader in reversed(self._known))
+        own = next((loader for loader in known if loader is not None and loader.dataset is dataset), None)
+        if own is not None:
+            made: Made = own.__dict__[_MADE]
+            return Origin(made.location, made.maker)
+        return Origin(user_location(3), caller.f_globals.get("__name__"))
 
-    def made(self, new: Any, location: str, ordinal: int) -> Made:
+    def made(self, new: Any, origin: Origin, ordinal: int) -> Made:
         """One was constructed."""
-        made = Made(len(self._made), location, ordinal, loader.shape_of(new))
+        made = Made(len(self._made), origin.location, ordinal, loader.shape_of(new), origin.maker)
         self._made.append(made)
         self._known.append(weakref.ref(new))
         new.__dict__[_MADE] = made
@@ -82,13 +94,14 @@ class Loaders:
             class_name=type(new).__name__,
             dataset_class=type(new.dataset).__name__,
             configuration=loader.configuration(new, new.pin_memory, None),
+            maker=origin.maker,
         )
         return made
 
     def made_of(self, known: Any) -> Made:
         """The construction of one; a copy, which had none, counts as made where it is first seen."""
         made: Made | None = known.__dict__.get(_MADE)
-        return made if made is not None else self.made(known, user_location(4), 0)
+        return made if made is not None else self.made(known, Origin(user_location(4)), 0)
 
     def trains(self, made: Made) -> bool:
         """Whether this is the training loader, or one that the script made again in its place."""
@@ -106,11 +119,11 @@ def _constructs(frame: FrameType, new: Any) -> bool:
     return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is new
 
 
-def made_by_user(new: Any, frame: FrameType | None) -> bool:
-    """Whether it is the target's code that calls for this object, through whatever constructors of its classes."""
+def calling(new: Any, frame: FrameType | None) -> FrameType | None:
+    """The code that calls for this object, through whatever constructors of its classes."""
     while frame is not None and _constructs(frame, new):
         frame = frame.f_back
-    return frame is not None and is_user_code(frame.f_code)
+    return frame
 
 
 def is_place(location: str, place: str) -> bool:

@@ -78,17 +78,18 @@ class Session:
     ) -> None:
         """The target makes a DataLoader."""
         dataset = kwargs.get("dataset", args[0] if args else None)
-        location = self._loaders.location_of(new, dataset)
-        ordinal = self._loaders.ordinal_at(location)
+        origin = self._loaders.origin_of(new, dataset)
+        ordinal = self._loaders.ordinal_at(origin.location)
+        named = self._loaders.is_named(origin.location, ordinal)
         treatment = self.serving.treatment
         changes = treatment.loader
-        here = bool(changes) and self._loaders.is_named(location, ordinal) and loader.has_own_iteration(type(new))
+        here = bool(changes) and named and loader.has_own_iteration(type(new))
         if here:
             args, kwargs, treatment.refused = loader.changed_arguments(signature, args, kwargs, changes)
             treatment.how = "changed at construction"
         with loader.quiet(changes if here else {}):
             init(new, *args, **kwargs)
-        self._loaders.made(new, location, ordinal)
+        self._loaders.made(new, origin, ordinal)
 
     def iterate(self, asked: Any) -> Any:
         """The target asks a loader for an iterator."""

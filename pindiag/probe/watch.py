@@ -23,6 +23,8 @@ class Made(NamedTuple):
     ordinal: int
     shape: tuple[Any, ...]
     """What two loaders made at one place share if the second replaces the first."""
+    maker: str | None = None
+    """The library's module that made it of its own accord; None: the target did."""
 
     @property
     def key(self) -> dict[str, Any]:

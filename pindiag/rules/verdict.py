@@ -132,7 +132,7 @@ def _at_the_pin_thread(finding: Finding, facts: Facts) -> str | None:
 
 
 def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
-    headline = f"Set `{figures.arguments(fix.changes)}`{_place(facts)}: {figures.ratio(effect.ratio)} faster."
+    headline = f"{_set(fix, facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
     why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
     return headline, f"{_capital(_how_sure(fix, effect, facts))}. {why}"
@@ -142,7 +142,9 @@ def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
     others = [each for each in findings if each.cause != "pin_without_accelerator"]
     rest = primary(others)
     loader = _without_a_confirmed_cause(rest, facts) if rest else ("not judged.", "")
-    lead = f"Remove `pin_memory=True`{_place(facts)}, or guard it. The loader: {' '.join(loader).strip()}"
+    fix = next((fix for each in findings if each not in others for fix in each.fixes if fix.written), None)
+    what = _set(fix, facts) if fix else f"Remove `pin_memory=True`{_at(_loader(facts))}, or guard it"
+    lead = f"{what}. The loader: {' '.join(loader).strip()}"
     return "No accelerator here, so pinning does nothing.", lead
 
 
@@ -179,7 +181,7 @@ def _none_of(tried: int) -> str:
 
 def _unsafe(fix: Fix, effect: Effect) -> Said:
     gain = figures.ratio_with_interval(effect.ratio, effect.ci95)
-    return f"`{figures.arguments(fix.changes)}` was {gain} faster and is not recommended.", fix.safety.reason
+    return f"`{_arguments(fix)}` was {gain} faster and is not recommended.", fix.safety.reason
 
 
 def _failed(facts: Facts) -> Said:
@@ -214,7 +216,7 @@ def _change(fix: Fix, facts: Facts) -> str:
         return fix.summary
     if effect.kind == "predicted":
         return f"{fix.summary} At most {figures.ratio(effect.ratio)} faster; not tried."
-    what = fix.summary.rstrip(".") if _needs_code(fix) else f"Set `{figures.arguments(fix.changes)}`{_place(facts)}"
+    what = fix.summary.rstrip(".") if _needs_code(fix) else _set(fix, facts)
     epoch = _epoch(fix, facts)
     return f"{what}: {figures.ratio(effect.ratio)} faster ({_interval(effect)}{epoch}{_how_firm(fix, effect, facts)})."
 
@@ -324,8 +326,21 @@ def _reached(facts: Facts) -> str | None:
     return f"Training reaches {figures.share(min(now / possible, 1.0))} of the ceiling of its own computing."
 
 
-def _place(facts: Facts) -> str:
-    return f" at {facts.inputs.loader.chosen}" if facts.inputs.loader else ""
+def _set(fix: Fix, facts: Facts) -> str:
+    """What to set, and where: at the loader, or where a framework is told of it."""
+    return f"Set `{_arguments(fix)}`{_at(fix.location if fix.written else _loader(facts))}"
+
+
+def _at(place: str | None) -> str:
+    return f" at {place}" if place else ""
+
+
+def _loader(facts: Facts) -> str | None:
+    return facts.inputs.loader.chosen if facts.inputs.loader else None
+
+
+def _arguments(fix: Fix) -> str:
+    return fix.written or figures.arguments(fix.changes)
 
 
 def _small(text: str) -> str:
