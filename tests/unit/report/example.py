@@ -685,6 +685,15 @@ def drawing(report: m.Report, *, gpu: bool = True) -> m.Drawing:
         timeline_waits="main_for_copies",
         slowest=[span for span in spans if span.end_ms <= 38.0],
         slowest_over_median=2.0,
+        slowest_steps_ms=[0.0, 19.0, 38.0],
+        slow_steps=[
+            m.SlowStep(block=report.blocks[0].id, step=3, ms=38.0, wait_ms=27.5, usual_ms=19.0, usual_wait_ms=8.5)
+        ],
+        slow_count=1,
+        step_count=60,
+        strip_block=report.blocks[0].id,
+        strip_ms=[19.0, 19.0, 38.0, *[19.0] * 27],
+        strip_wait_ms=[8.5, 8.5, 27.5, *[8.5] * 27],
     )
 
 
