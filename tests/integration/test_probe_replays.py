@@ -56,6 +56,14 @@ def test_stages_and_waits_are_removed_and_come_back(tmp_path, workers):
         (site,) = block.syncs
         assert (site.location, site.kind, site.calls) == (place_of("the step's loss"), "item", block.steps)
         assert site.lazy_calls == (block.steps if trial == "as-written+lazy_sync" else 0)
+    for trial in ("as-written+lazy_sync", "as-written"):
+        told = blocks[trial].starvation
+        assert told.sampled_steps == blocks[trial].steps - 1, "all but the first, which meets a device that ran dry"
+        assert told.starved_ms == pytest.approx(told.wait_ms), "it had nothing to do, and waited as long as the script"
+        assert 0 < told.wait_ms < blocks[trial].wait_ms
+    for trial in ("compute_only", "host_batch-pin1-nb0", "host_batch-pin0-nb1"):
+        assert blocks[trial].starvation is None
+        assert blocks[trial].missing["starvation"] == "its batches were replayed, not loaded"
 
 
 def test_a_batch_that_the_script_changes_on_the_device_is_replayed_as_it_was(tmp_path):
