@@ -8,7 +8,7 @@ from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.machine_facts import gpu_of
 from pindiag.model import Fact, LaunchStarted, Scalar
 
-_OF_RUN = ("shm_bytes", "open_files_limit", "dataset_filesystem", "dataset_device")
+_OF_RUN = ("swap_bytes", "shm_bytes", "open_files_limit", "dataset_filesystem", "dataset_device")
 
 
 def environment(run: RunEvidence, facts: Iterable[Fact]) -> dict[str, Scalar]:

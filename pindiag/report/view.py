@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from pindiag.model import Drawing, Finding, Fix, Report, RunSpec, SlowStep
-from pindiag.report import about, ceilings, conclusions, names, rows, tables, text
+from pindiag.report import about, ceilings, conclusions, details, names, rows, tables, text
 from pindiag.report.charts._svg import Chart, Row
 from pindiag.report.charts.stages import Steps
 from pindiag.report.redaction import REDACTION
@@ -46,6 +46,7 @@ class View:
     sweep_table: tables.Table | None
     cost_table: tables.Table | None
     beside_table: tables.Table | None
+    beside_details: list[details.Shown]
     steps: list[Steps]
     step_chart: Chart | None
     stage_faces: dict[str, str]
@@ -53,6 +54,7 @@ class View:
     machine_chart: Chart | None
     machine_holes: list[str]
     machine_reason: str
+    machine_details: list[details.Shown]
     timeline_chart: Chart | None
     slowest_chart: Chart | None
     strip_chart: Chart | None
@@ -121,6 +123,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         sweep_table=tables.trials(configurations, by_trial, tables.SPEED, with_isolation=True),
         cost_table=tables.trials(measured, by_trial, tables.COST),
         beside_table=tables.trials(measured, by_trial, tables.beside(report)),
+        beside_details=details.shown(report, measured, details.WORKERS, details.PINNING),
         steps=steps,
         step_chart=step.chart(steps, spoken),
         stage_faces=step.faces(steps, spoken),
@@ -128,6 +131,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         machine_chart=machine_chart,
         machine_holes=holes,
         machine_reason=drawing.series_reason or "no series was recorded",
+        machine_details=details.shown(report, measured, details.MACHINE),
         timeline_chart=time.timeline_chart(drawing, labels, spoken),
         slowest_chart=time.slowest_chart(drawing, spoken),
         strip_chart=slow.strip_chart(drawing),

@@ -24,17 +24,28 @@ def chart(steps: Sequence[Steps], spoken: str) -> Chart | None:
 
 
 def notes(report: Report) -> list[str]:
-    """How long the GPU was starved, where the script pins by hand, and which operators wait for it, as written."""
+    """How long the GPU was starved, what is pinned by hand or not at all, and which operators wait for the device."""
     own = {fact.name: fact for fact in report.facts if fact.trial == report.baseline}
     found = _starved(report, own)
     pinned = own.get("hand_pin_ms_per_step")
     if pinned is not None and isinstance(pinned.value, float) and pinned.value > 0:
         places = pinned.source.partition("; ")[0]
         found.append(f"As written it pins by hand for {figures.milliseconds(pinned.value)} ms a step: {places}.")
+    found += _unpinned(report)
     waits = own.get("window_sync_operators")
     if waits is not None and waits.value is not None:
         found.append(f"As written these operators wait for the device in the profiler window: {waits.value}.")
     return found
+
+
+def _unpinned(report: Report) -> list[str]:
+    """Batches that were to be pinned and were not."""
+    trials = [fact.trial for fact in report.facts if fact.name == "batch_pinned" and fact.value is False]
+    if not trials:
+        return []
+    where = names.listing([names.labels(report.trials).get(trial or "", trial or "") for trial in trials])
+    what = f"Batches came out unpinned, or in part, although pinning was asked for: {where}."
+    return [f"{what} A batch of a class of its own needs a method pin_memory()."]
 
 
 def _starved(report: Report, own: Mapping[str, Fact]) -> list[str]:

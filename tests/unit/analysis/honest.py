@@ -2,7 +2,17 @@
 
 import msgspec
 
-NOT_GAPS = {"ablation", "tweak", "reason", "non_blocking", "prefetch_factor", "batch_size", "error", "error_step"}
+NOT_GAPS = {
+    "ablation",
+    "tweak",
+    "reason",
+    "non_blocking",
+    "prefetch_factor",
+    "batch_size",
+    "error",
+    "error_step",
+    "maker",
+}
 
 
 def nulls(value, path=""):

@@ -33,7 +33,7 @@ def text(*others):
 def test_waits_and_share_of_an_epoch():
     shown = text(other())
     assert "Loaders that do not train" in shown
-    assert "train.py:31 Held 0 12.3 4.0 s 25 %" in shown
+    assert "train.py:31 Held no workers, pin off, batch 64 12.3 4.0 s 25 %" in shown
 
 
 def test_what_is_missing_says_why():
