@@ -269,10 +269,10 @@ class Process(Base, frozen=True, kw_only=True):
 
     pid: int
     role: Literal["main", "worker", "other"]
-    cpu_s: float
+    cpu_s: float | None
     """User and system time."""
-    rss_bytes: int
-    threads: int
+    rss_bytes: int | None
+    threads: int | None
     voluntary_switches: int | None
     involuntary_switches: int | None
     minor_faults: int | None

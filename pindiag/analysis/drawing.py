@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Callable
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
+from pindiag.analysis.samplers import resident
 from pindiag.analysis.slow_steps import slow_steps
 from pindiag.analysis.timeline import NO_STEP, steps
-from pindiag.model import Band, Drawing, Process, Sample, Series
+from pindiag.model import Band, Drawing, Sample, Series
 
 LONGEST_LIST = 1500
 
@@ -64,7 +65,7 @@ def _series(run: RunEvidence) -> Series | None:
         t_s=[(after.t_ns - begin) / 1e9 for _, after in pairs],
         main_cpu_percent=[_cpu_percent(before, after, "main") for before, after in pairs],
         workers_cpu_percent=[_cpu_percent(before, after, "worker") for before, after in pairs],
-        rss_bytes=level(lambda sample: sum(process.rss_bytes for process in sample.processes) or None),
+        rss_bytes=level(resident),
         memory_available_bytes=level(lambda sample: sample.memory_available_bytes),
         gpu_utilization=level(lambda sample: sample.gpu_utilization),
         psi_cpu_share=of_machine(lambda sample: sample.psi_cpu_s),
@@ -90,12 +91,9 @@ def _growth(first: float | None, last: float | None, before: Sample, after: Samp
 
 
 def _cpu_percent(before: Sample, after: Sample, role: str) -> float | None:
-    known: dict[int, Process] = {process.pid: process for process in before.processes}
-    grown = [
-        process.cpu_s - known[process.pid].cpu_s
-        for process in after.processes
-        if process.role == role and process.pid in known
-    ]
+    known_s = {process.pid: process.cpu_s for process in before.processes}
+    pairs = [(known_s.get(process.pid), process.cpu_s) for process in after.processes if process.role == role]
+    grown = [last - first for first, last in pairs if first is not None and last is not None]
     return 100 * max(sum(grown), 0.0) / ((after.t_ns - before.t_ns) / 1e9) if grown else None
 
 

@@ -10,7 +10,7 @@ import msgspec
 from pindiag.analysis import environment
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.facts import NO_LIVE
-from pindiag.analysis.machine_facts import NO_SAMPLES, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
+from pindiag.analysis.machine_facts import NO_SAMPLES, NO_WORKER, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
 from pindiag.analysis.other_loaders import NEVER_READ
 from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
 from pindiag.analysis.stages import STAGE_FIELDS
@@ -99,7 +99,7 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
         ".sampler": NO_SAMPLES if evidence.sampler is None else NOT_OFFERED,
         ".sampler.gpu": no_nvml(evidence.run),
         ".sampler.pcie": no_nvml(evidence.run),
-        ".sampler.worker": no_workers or "no worker lived through a counted part",
+        ".sampler.worker": no_workers or NO_WORKER,
         ".sampler.pin_thread_cpu_percent": NOT_PINNED if not configuration.pin_memory else "no pin thread was seen",
         ".profiler": "no profiler window ran",
         ".profiler.trace": "no trace was written" if evidence.window is None else evidence.window.reason or "no trace",

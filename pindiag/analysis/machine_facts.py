@@ -13,6 +13,7 @@ NO_MACHINE = "the machine was not read"
 NO_GPU_RECORD = "NVML told nothing of a GPU when the run began"
 NOT_TOLD = "NVML does not tell it for this GPU"
 NOT_OFFERED = "not offered by this platform"
+NO_WORKER = "no worker that this user may look into lived through a counted part"
 NO_FILES = "no file that those who make batches had open for reading or mapped was seen"
 LEAST_FETCHED_BYTES_PER_S = 1e6
 """Below, what read calls give a worker is little more than the indices that it is sent."""
@@ -114,7 +115,7 @@ def of_sampler(trial: TrialEvidence) -> Iterator[Fact]:
     sampler = trial.sampler
     machine = trial.run.journal.machine
     usable = trial.run.spec.usable_cpus if machine is None else machine.usable_cpus
-    no_workers = trial.without_workers or "no worker lived through a counted part"
+    no_workers = trial.without_workers or NO_WORKER
     rows: list[Row] = [
         ("worker_cpu_share", _scaled(sampler, "worker_cpu_percent", 0.01), "1", no_workers),
         ("main_cpu_share", _scaled(sampler, "main_cpu_percent", 0.01), "1", NOT_OFFERED),

@@ -67,22 +67,16 @@ class Window:
         return sum(delay) / wanted if delay and wanted > 0 else None
 
     def resident(self) -> list[float]:
-        """Resident bytes of the whole tree, a value a sample."""
-        return [float(sum(process.rss_bytes for process in sample.processes)) for sample in self.samples]
+        """Resident bytes of the whole tree, a value a sample that has it."""
+        return self.levels(resident)
 
     def worker_resident(self) -> list[float]:
         """Resident bytes of the largest worker, a value a sample that has one."""
-        sizes = (
-            [process.rss_bytes for process in sample.processes if process.role == "worker"] for sample in self.samples
-        )
-        return [float(max(found)) for found in sizes if found]
+        return self.levels(lambda sample: _largest(sample, lambda process: process.rss_bytes))
 
     def worker_threads(self) -> list[float]:
         """Threads of the worker that has most, a value a sample that has one."""
-        numbers = (
-            [process.threads for process in sample.processes if process.role == "worker"] for sample in self.samples
-        )
-        return [float(max(found)) for found in numbers if found]
+        return self.levels(lambda sample: _largest(sample, lambda process: process.threads))
 
     def rate_of_makers(self, reading: Reading) -> float | None:
         """Growth a second, summed over those who make batches: workers, or the main process where there are none."""
@@ -133,6 +127,19 @@ def sampler_figures(windows: Iterable[Window]) -> SamplerFigures | None:
         storage_bytes_per_s=mean(lambda window: window.rate_of_makers(lambda process: process.read_bytes)),
         **gpu_figures([sample for window in found for sample in window.samples]),
     )
+
+
+def resident(sample: Sample) -> float | None:
+    """Resident bytes of the whole tree; None where those of a process are not known."""
+    sizes = [process.rss_bytes for process in sample.processes]
+    known = [size for size in sizes if size is not None]
+    return float(sum(known)) if known and len(known) == len(sizes) else None
+
+
+def _largest(sample: Sample, reading: Reading) -> float | None:
+    """The greatest reading of a worker; None where no worker has it."""
+    workers = (process for process in sample.processes if process.role == "worker")
+    return max((value for worker in workers if (value := reading(worker)) is not None), default=None)
 
 
 def sampler_cost(samples: Sequence[Sample]) -> float | None:

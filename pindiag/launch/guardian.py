@@ -36,16 +36,14 @@ class Entry(NamedTuple):
 
 
 def entry(pid: int) -> Entry | None:
-    """A process, read from /proc; None where it is gone."""
+    """A process, read from /proc; None where it is gone, or cannot be read."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
-            fields = stat.read().rpartition(b")")[2].split()
-    except OSError:
+            state, *fields = stat.read().rpartition(b")")[2].split()
+        parent, group, session = map(int, fields[:3])
+        return Entry(pid, parent, group, session, int(fields[18]), state not in (b"Z", b"X"))
+    except (OSError, ValueError, IndexError):
         return None
-    if len(fields) < 20:
-        return None
-    parent, group, session = (int(field) for field in fields[1:4])
-    return Entry(pid, parent, group, session, int(fields[19]), fields[0] not in (b"Z", b"X"))
 
 
 def table() -> list[Entry]:

@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -19,12 +19,22 @@ from pindiag.launch.offered import not_offered
 from pindiag.launch.reckon import FreeMemory
 from pindiag.model import Machine, Scalar
 
+_UNTOLD = (OSError, RuntimeError, AttributeError, ValueError, LookupError)
+"""What psutil and the standard library raise where a platform lacks a reading or /proc is unreadable or damaged."""
+
+
+class Memory(NamedTuple):
+    """Of the whole machine."""
+
+    total_bytes: int
+    available_bytes: int
+
 
 def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
     """What the report says of the machine; what cannot be read is null, with its reason in `missing`."""
     missing: dict[str, str] = {}
     cpus, reason = usable_cpus(root)
-    memory = psutil.virtual_memory()
+    memory = _memory()
     shm = _ask(lambda: os.statvfs(root / "dev/shm"), missing, "shm_bytes", "there is no /dev/shm")
     nodes = _ask(lambda: numa.cpus_by_node(root), missing, "numa_cpus", "the platform does not tell NUMA nodes")
     affinity = _ask(lambda: sorted(os.sched_getaffinity(0)), missing, "affinity", "the platform has no affinity masks")
@@ -41,8 +51,8 @@ def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
         physical_cpus=physical,
         usable_cpus=cpus,
         usable_cpus_reason=reason,
-        memory_bytes=memory.total,
-        memory_available_bytes=memory.available,
+        memory_bytes=memory.total_bytes,
+        memory_available_bytes=memory.available_bytes,
         cgroup_memory_limit_bytes=cgroups.memory_limit_bytes(root),
         swap_bytes=_ask(lambda: psutil.swap_memory().total, missing, "swap_bytes", "the platform does not tell") or 0,
         shm_bytes=shm and shm.f_frsize * shm.f_blocks,
@@ -50,7 +60,7 @@ def read_machine(nvml: Nvml, root: Path = Path("/")) -> Machine:
         open_files_limit=_limit("RLIMIT_NOFILE", missing, "open_files_limit"),
         locked_memory_limit_bytes=_limit("RLIMIT_MEMLOCK", missing, "locked_memory_limit_bytes"),
         gpus=gpus,
-        fingerprint=_fingerprint(cpus, memory.total, [str(gpu["name"]) for gpu in gpus], root),
+        fingerprint=_fingerprint(cpus, memory.total_bytes, [str(gpu["name"]) for gpu in gpus], root),
         missing=missing,
         not_sampled=not_offered(root),
         affinity=affinity,
@@ -74,7 +84,7 @@ def free_memory(root: Path = Path("/")) -> FreeMemory:
     """What is free now."""
     shm = _ask(lambda: os.statvfs(root / "dev/shm"), {}, "", "")
     return FreeMemory(
-        available_bytes=psutil.virtual_memory().available,
+        available_bytes=_memory().available_bytes,
         shm_bytes=shm and shm.f_frsize * shm.f_bavail,
         cgroup_bytes=cgroups.memory_free_bytes(root),
         shm_used_bytes=shm and shm.f_frsize * (shm.f_blocks - shm.f_bfree),
@@ -83,7 +93,7 @@ def free_memory(root: Path = Path("/")) -> FreeMemory:
 
 def memory_bytes() -> int:
     """The machine's memory."""
-    return int(psutil.virtual_memory().total)
+    return _memory().total_bytes
 
 
 def shm_in_words(used_bytes: int | None, root: Path = Path("/")) -> str | None:
@@ -94,10 +104,20 @@ def shm_in_words(used_bytes: int | None, root: Path = Path("/")) -> str | None:
     return f"it holds {shm.f_blocks * shm.f_frsize / 1e6:.0f} MB, {used_bytes / 1e6:.0f} MB were seen in use"
 
 
+def _memory() -> Memory:
+    """As psutil tells; where /proc/meminfo does not, as the C library does, to which page cache is not available."""
+    try:
+        told = psutil.virtual_memory()
+        return Memory(told.total, told.available)
+    except _UNTOLD:
+        page = os.sysconf("SC_PAGE_SIZE")
+        return Memory(page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES"))
+
+
 def _ask(read: Callable[[], Any], missing: dict[str, str], key: str, reason: str) -> Any:
     try:
         found = read()
-    except (OSError, RuntimeError, AttributeError):
+    except _UNTOLD:
         found = None
     if found is None:
         missing[key] = reason

@@ -35,9 +35,8 @@ def _cpu_list(text: str) -> list[int]:
     """A list such as 0-3,8 as numbers."""
     cpus: list[int] = []
     for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit():
-            cpus += range(int(first), int(last or first) + 1)
+        if found := re.fullmatch(r"(\d+)(?:-(\d+))?", part):
+            cpus += range(int(found[1]), int(found[2] or found[1]) + 1)
     return cpus
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 from pindiag.launch import cgroups
@@ -17,7 +18,7 @@ _HIDDEN = {
 
 def not_offered(root: Path = Path("/")) -> dict[str, str]:
     """`Machine.not_sampled`."""
-    if not (root / "proc/self/stat").exists():
+    if not os.path.exists(root / "proc/self/stat"):
         return dict.fromkeys(_OF_PROC, "there is no /proc on this platform")
     files = {
         "psi_cpu": root / "proc/pressure/cpu",
@@ -32,7 +33,7 @@ def not_offered(root: Path = Path("/")) -> dict[str, str]:
     return reasons if throttled is None else {**reasons, "throttled": throttled}
 
 
-_OF_PROC = ("psi_cpu", "psi_io", "psi_memory", "read_bytes", "run_delay", "storage", "throttled")
+_OF_PROC = ("psi_cpu", "psi_io", "psi_memory", "faults", "read_bytes", "run_delay", "storage", "throttled")
 
 
 def _unreadable(path: Path, root: Path) -> str | None:

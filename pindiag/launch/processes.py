@@ -7,8 +7,9 @@ second while the target is being measured. Where there is no /proc, psutil answe
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import psutil
 
@@ -22,7 +23,11 @@ NAME_READS = 3
 """A thread gets its name soon after it was born, so its name is read again at the first samples. A process gets it
 after its imports, which under spawn takes seconds: it is read at every sample."""
 
-_SWITCHES = (b"voluntary_ctxt_switches:", b"nonvoluntary_ctxt_switches:")
+_SWITCHES = (b"voluntary_ctxt_switches", b"nonvoluntary_ctxt_switches")
+
+Told = TypeVar("Told")
+
+NO_SHM = "the kernel does not tell shared memory apart"
 
 
 class Pss(NamedTuple):
@@ -30,7 +35,8 @@ class Pss(NamedTuple):
 
     total: int
     workers: int
-    shm: int
+    shm: int | None
+    """None where the kernel does not tell it apart."""
 
 
 class Tree:
@@ -46,7 +52,7 @@ class Tree:
         self.started: dict[int, int] = {}
         """Every process ever seen in the tree, with the clock tick at which it started."""
         self._proc = str(proc)
-        self._has_proc = (proc / str(main) / "stat").exists()
+        self._has_proc = os.path.exists(proc / str(main) / "stat")
         self._pids: list[int] = [main]
         self._names: dict[int, tuple[str, int]] = {}
         self._tick = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -73,7 +79,8 @@ class Tree:
     def pss(self) -> Pss | str:
         """Proportional set sizes now, or why they cannot be read. Costs milliseconds a process."""
         self.refresh()
-        total = workers = shm = 0
+        total = workers = 0
+        shm: int | None = 0
         for pid in self._pids:
             try:
                 sizes = self._rollup(pid)
@@ -81,14 +88,17 @@ class Tree:
                 continue
             except (OSError, ValueError) as error:
                 return f"/proc/PID/smaps_rollup cannot be read: {error}"
-            total += sizes.get(b"Pss", 0)
-            shm += sizes.get(b"Pss_Shmem", 0)
-            workers += sizes.get(b"Pss", 0) if self._role(pid) == "worker" else 0
+            shared = sizes.get(b"Pss_Shmem")
+            shm = None if shm is None or shared is None else shm + shared
+            total += sizes[b"Pss"]
+            workers += sizes[b"Pss"] if self._role(pid) == "worker" else 0
         return Pss(total, workers, shm) if total else "the kernel does not tell proportional set sizes"
 
     def _rollup(self, pid: int) -> dict[bytes, int]:
-        lines = self._bytes(f"{pid}/smaps_rollup").splitlines()[1:]
-        return {name: 1024 * int(size.split()[0]) for name, _, size in (line.partition(b":") for line in lines)}
+        sizes = _numbers(self._bytes(f"{pid}/smaps_rollup").splitlines()[1:])
+        if b"Pss" not in sizes:
+            raise ValueError("it has no line Pss")
+        return {name: 1024 * size for name, size in sizes.items()}
 
     def _bytes(self, name: str) -> bytes:
         with open(f"{self._proc}/{name}", "rb", buffering=0) as file:
@@ -108,7 +118,7 @@ class Tree:
             except FileNotFoundError:
                 if os.path.exists(f"{self._proc}/{pid}/task/{task}"):
                     return self._psutil_children(pid)  # a kernel without CONFIG_PROC_CHILDREN
-            except OSError:
+            except (OSError, ValueError):
                 continue
         return found
 
@@ -136,40 +146,54 @@ class Tree:
     def _read(self, pid: int) -> Process | None:
         try:
             stat = self._bytes(f"{pid}/stat").rpartition(b")")[2].split()
-            tasks = [int(task) for task in os.listdir(f"{self._proc}/{pid}/task")]
+        except (FileNotFoundError, ProcessLookupError):
+            return None
         except OSError:
+            stat = []
+        if stat[:1] in ([b"Z"], [b"X"]):
             return None
-        if len(stat) < 22 or stat[0] in (b"Z", b"X"):
-            return None
-        self.started[pid] = int(stat[19])
-        voluntary, involuntary = self._switches(pid)
+        tasks = self._tasks(pid)
+        started = _number(stat, 19)
+        if started is not None:
+            self.started[pid] = started
+        pages = _number(stat, 21)
+        switches = self._told(pid, "status", last=4)
         delay_s, pin_s = self._scheduling(pid, tasks)
-        given = self._given(pid)
+        given = self._told(pid, "io")
         return Process(
             pid=pid,
             role=self._role(pid),
-            cpu_s=(int(stat[11]) + int(stat[12])) / self._tick,
-            rss_bytes=int(stat[21]) * self._page,
-            threads=len(tasks),
-            voluntary_switches=voluntary,
-            involuntary_switches=involuntary,
-            minor_faults=int(stat[7]),
-            major_faults=int(stat[9]),
+            cpu_s=self._seconds(_number(stat, 11), _number(stat, 12)),
+            rss_bytes=None if pages is None else pages * self._page,
+            threads=len(tasks) or None,
+            voluntary_switches=switches.get(_SWITCHES[0]),
+            involuntary_switches=switches.get(_SWITCHES[1]),
+            minor_faults=_number(stat, 7),
+            major_faults=_number(stat, 9),
             run_delay_s=delay_s,
             read_bytes=given.get(b"read_bytes"),
             asked_bytes=given.get(b"rchar"),
-            block_io_delay_s=int(stat[39]) / self._tick if len(stat) > 39 else None,
-            state=stat[0].decode(),
+            block_io_delay_s=self._seconds(_number(stat, 39)),
+            state=stat[0].decode(errors="replace") if stat else None,
             pin_thread_cpu_s=pin_s,
         )
 
-    def _switches(self, pid: int) -> tuple[int | None, int | None]:
+    def _tasks(self, pid: int) -> list[int]:
         try:
-            lines = self._bytes(f"{pid}/status").splitlines()[-4:]
+            return [int(task) for task in os.listdir(f"{self._proc}/{pid}/task") if task.isdigit()]
         except OSError:
-            return None, None
-        found = {line.split()[0]: int(line.split()[1]) for line in lines if line.startswith(_SWITCHES)}
-        return found.get(_SWITCHES[0]), found.get(_SWITCHES[1])
+            return []
+
+    def _seconds(self, *ticks: int | None) -> float | None:
+        known = [each for each in ticks if each is not None]
+        return sum(known) / self._tick if len(known) == len(ticks) else None
+
+    def _told(self, pid: int, name: str, last: int = 0) -> dict[bytes, int]:
+        """The numbers in the last lines of a file, or in all of them; {} where the kernel does not tell."""
+        try:
+            return _numbers(self._bytes(f"{pid}/{name}").splitlines()[-last:])
+        except OSError:
+            return {}
 
     def _scheduling(self, pid: int, tasks: list[int]) -> tuple[float | None, float | None]:
         """Run-queue delay of all threads, and CPU time of the pin thread, in seconds."""
@@ -177,41 +201,52 @@ class Tree:
         pin_ns: int | None = None
         for task in tasks:
             try:
-                on_cpu, waiting, _ = self._bytes(f"{pid}/task/{task}/schedstat").split()
+                on_cpu_ns, waiting_ns, _ = map(int, self._bytes(f"{pid}/task/{task}/schedstat").split())
             except (OSError, ValueError):
                 continue
             seen = True
-            delay_ns += int(waiting)
+            delay_ns += waiting_ns
             if pid == self.main and self._name(pid, task) == PIN_THREAD_NAME:
-                pin_ns = (pin_ns or 0) + int(on_cpu)
+                pin_ns = (pin_ns or 0) + on_cpu_ns
         return (delay_ns / 1e9 if seen else None), (None if pin_ns is None else pin_ns / 1e9)
-
-    def _given(self, pid: int) -> dict[bytes, int]:
-        """What it was given by read calls and from storage, in bytes; {} where the kernel does not tell."""
-        try:
-            lines = self._bytes(f"{pid}/io").splitlines()
-        except OSError:
-            return {}
-        return {name: int(size) for name, _, size in (line.partition(b":") for line in lines)}
 
     def _ask_psutil(self, pid: int) -> Process | None:
         try:
             process = psutil.Process(pid)
             with process.oneshot():
-                times, switches = process.cpu_times(), process.num_ctx_switches()
+                times, switches = _allowed(process.cpu_times), _allowed(process.num_ctx_switches)
+                memory = _allowed(process.memory_info)
                 return Process(
                     pid=pid,
-                    role="main" if pid == self.main else "worker" if process.ppid() == self.main else "other",
-                    cpu_s=times.user + times.system,
-                    rss_bytes=process.memory_info().rss,
-                    threads=process.num_threads(),
-                    voluntary_switches=switches.voluntary,
-                    involuntary_switches=switches.involuntary,
+                    role="main" if pid == self.main else "worker" if _allowed(process.ppid) == self.main else "other",
+                    cpu_s=times and times.user + times.system,
+                    rss_bytes=memory and memory.rss,
+                    threads=_allowed(process.num_threads),
+                    voluntary_switches=switches and switches.voluntary,
+                    involuntary_switches=switches and switches.involuntary,
                     minor_faults=None,
                     major_faults=None,
                     run_delay_s=None,
                     read_bytes=None,
-                    state=process.status(),
+                    state=_allowed(process.status),
                 )
-        except psutil.Error:
+        except psutil.NoSuchProcess:
             return None
+
+
+def _allowed(ask: Callable[[], Told]) -> Told | None:
+    """What psutil tells of a process; None where this user may not know it, or the platform does not tell."""
+    try:
+        return ask()
+    except (psutil.AccessDenied, OSError, NotImplementedError):
+        return None
+
+
+def _numbers(lines: Iterable[bytes]) -> dict[bytes, int]:
+    """Lines of `name: number`, whatever follows; any other line is left out."""
+    pairs = (line.partition(b":") for line in lines)
+    return {name: int(words[0]) for name, _, text in pairs if (words := text.split()) and words[0].isdigit()}
+
+
+def _number(words: list[bytes], place: int) -> int | None:
+    return int(words[place]) if place < len(words) and words[place].isdigit() else None

@@ -15,7 +15,7 @@ import psutil
 
 from pindiag.launch import cgroups
 from pindiag.launch.nvml import NOTHING, Gpu
-from pindiag.launch.processes import Tree
+from pindiag.launch.processes import NO_SHM, Tree
 from pindiag.launch.storage import Seen, Storage
 from pindiag.model import MemoryRead, Sample, StorageSeen
 
@@ -52,7 +52,7 @@ class MachineReader:
 
     def _meminfo(self) -> dict[str, int]:
         try:
-            lines = (self._root / "proc/meminfo").read_bytes().decode().splitlines()
+            lines = (self._root / "proc/meminfo").read_text(errors="replace").splitlines()
         except OSError:
             return _psutil_meminfo()
         pairs = (line.partition(":") for line in lines)
@@ -86,7 +86,7 @@ def _psutil_meminfo() -> dict[str, int]:
     try:
         swap = psutil.swap_memory()
         available = psutil.virtual_memory().available
-    except (OSError, RuntimeError, psutil.Error):
+    except (OSError, RuntimeError, ValueError, LookupError, psutil.Error):
         return {}
     return {"MemAvailable": available, "SwapTotal": swap.total, "SwapFree": swap.free}
 
@@ -184,7 +184,7 @@ class Sampler:
             pss_bytes=known and known.total,
             worker_pss_bytes=known and known.workers,
             shm_bytes=known and known.shm,
-            reason=pss if isinstance(pss, str) else None,
+            reason=pss if isinstance(pss, str) else NO_SHM if pss.shm is None else None,
         )
 
     def _loop(self) -> None:

@@ -85,8 +85,7 @@ class Storage:
         for line in _text(f"{self._proc}/{pid}/maps").splitlines():
             words = line.split(maxsplit=5)
             if len(words) == 6 and self._is_data(words[5]):
-                first, _, last = words[0].partition("-")
-                sizes[words[5]] = sizes.get(words[5], 0) + int(last, 16) - int(first, 16)
+                sizes[words[5]] = sizes.get(words[5], 0) + _length(words[0])
                 code |= {words[5]} if "x" in words[1] else set()
         yield from (path for path, size in sizes.items() if size >= LEAST_MAPPED_BYTES and path not in code)
 
@@ -128,8 +127,17 @@ def _plain(text: str) -> str:
 
 def _reads(fdinfo: str) -> bool:
     """Whether a descriptor was opened for reading alone: data sets are, logs and locks are not."""
-    flags = next((line.split()[1] for line in _text(fdinfo).splitlines() if line.startswith("flags:")), None)
-    return flags is not None and int(flags, 8) & os.O_ACCMODE == os.O_RDONLY
+    flags = re.search(r"^flags:\s*([0-7]+)$", _text(fdinfo), re.MULTILINE)
+    return flags is not None and int(flags[1], 8) & os.O_ACCMODE == os.O_RDONLY
+
+
+def _length(addresses: str) -> int:
+    """Of a mapping from "7f00-8000"; 0 where the line is damaged."""
+    try:
+        first, last = (int(address, 16) for address in addresses.split("-"))
+    except ValueError:
+        return 0
+    return last - first
 
 
 def _listed(folder: str) -> list[str]:

@@ -203,11 +203,11 @@ class Usage:
         if self._schedstat is None:
             return NOT_TOLD
         try:
-            on_cpu, delay, _ = os.pread(self._schedstat, 64, 0).split()
+            on_cpu_ns, delay_ns, _ = map(int, os.pread(self._schedstat, 64, 0).split())
         except (OSError, ValueError):  # also where the script has closed or reused the descriptor
             self._schedstat = None
             return NOT_TOLD
-        return int(delay) if int(on_cpu) else NOT_TOLD  # all zero: the kernel does not account it
+        return delay_ns if on_cpu_ns else NOT_TOLD  # all zero: the kernel does not account it
 
 
 def _open_schedstat() -> int | None:

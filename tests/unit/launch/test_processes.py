@@ -1,8 +1,12 @@
+import os
 from pathlib import Path
 
+import psutil
 import pytest
+from msgspec.structs import asdict
 
 from pindiag.launch.processes import Pss, Tree
+from tests.unit.spoiled import WAYS, spoil
 
 TICK = 100
 
@@ -118,3 +122,91 @@ def test_pss(proc: Proc) -> None:
 def test_pss_that_is_not_there(proc: Proc) -> None:
     proc.add(10, "python")
     assert Tree(10, proc.root).pss() == "the kernel does not tell proportional set sizes"
+
+
+OF_STAT = {"cpu_s", "rss_bytes", "minor_faults", "major_faults", "block_io_delay_s"}
+OF_FILES = {
+    "stat": OF_STAT,
+    "status": {"voluntary_switches", "involuntary_switches"},
+    "io": {"read_bytes", "asked_bytes"},
+    "task/10/schedstat": {"run_delay_s"},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", [*OF_FILES, "task/10/comm", "task/10/children"])
+def test_a_spoiled_file_costs_its_own_fields(
+    proc: Proc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str
+) -> None:
+    proc.add(10, "python", children="20", cpu=(150, 50), pages=3)
+    proc.add(20, "pt_data_worker")
+    (whole,) = Tree(10, proc.root).read()
+    spoil(monkeypatch, tmp_path, proc.root / "10" / name, way)
+    tree = Tree(10, proc.root)
+    tree.refresh()
+    main = tree.read()[0]
+    lost = {field for field, value in asdict(whole).items() if getattr(main, field) != value} - {"state"}
+    assert lost == OF_FILES.get(name, set())
+    assert all(getattr(main, field) is None for field in lost)
+    assert [process.pid for process in tree.read()] == ([10] if name == "task/10/children" else [10, 20])
+
+
+def test_a_process_whose_threads_may_not_be_listed(proc: Proc, monkeypatch: pytest.MonkeyPatch) -> None:
+    proc.add(10, "python", pages=3)
+
+    def refuse(_: str) -> list[str]:
+        raise PermissionError
+
+    monkeypatch.setattr("os.listdir", refuse)
+    tree = Tree(10, proc.root)
+    tree.refresh()
+    (main,) = tree.read()
+    assert (main.threads, main.run_delay_s, main.rss_bytes) == (None, None, 3 * 4096)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_size_that_cannot_be_read_is_missing_from_no_sum(
+    proc: Proc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    proc.add(10, "python", children="20", pss_kb=100)
+    proc.add(20, "pt_data_worker", pss_kb=30)
+    spoil(monkeypatch, tmp_path, proc.root / "20/smaps_rollup", way)
+    reason = Tree(10, proc.root).pss()
+    assert isinstance(reason, str)
+    assert reason.startswith("/proc/PID/smaps_rollup cannot be read: ")
+
+
+def test_a_kernel_that_does_not_tell_shared_memory_apart(proc: Proc) -> None:
+    proc.add(10, "python", pss_kb=100)
+    rollup = proc.root / "10/smaps_rollup"
+    rollup.write_text(rollup.read_text().replace("Pss_Shmem", "Other"))
+    assert Tree(10, proc.root).pss() == Pss(100 * 1024, 0, None)
+
+
+REFUSED = {
+    "cpu_times": {"cpu_s"},
+    "num_ctx_switches": {"voluntary_switches", "involuntary_switches"},
+    "memory_info": {"rss_bytes"},
+    "num_threads": {"threads"},
+    "status": {"state"},
+}
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(), OSError("refused"), NotImplementedError("not here")])
+@pytest.mark.parametrize("question", REFUSED)
+def test_what_psutil_refuses_costs_its_own_fields(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: str, error: Exception
+) -> None:
+    def refuse(_: psutil.Process) -> None:
+        raise error
+
+    refuse.cache_activate = refuse.cache_deactivate = lambda _: None  # as psutil's own readings have
+    monkeypatch.setattr(psutil.Process, question, refuse)
+    (main,) = Tree(os.getpid(), tmp_path).read()
+    asked = set().union(*REFUSED.values())
+    assert main.role == "main"
+    assert {field for field in asked if getattr(main, field) is None} == REFUSED[question]
+
+
+def test_a_process_that_psutil_does_not_find_is_left_out(tmp_path: Path) -> None:
+    assert Tree(4_194_303, tmp_path).read() == []

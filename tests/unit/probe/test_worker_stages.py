@@ -205,7 +205,7 @@ def test_usage_is_the_difference_of_the_kernels_counters(monkeypatch: pytest.Mon
     assert Usage().since() == (500_000_000, 5, 2, 5)
 
 
-@pytest.mark.parametrize("text", [b"0 0 0\n", b"", b"not numbers at all", OSError("closed")])
+@pytest.mark.parametrize("text", [b"0 0 0\n", b"", b"not numbers at all", b"x y z\n", OSError("closed")])
 def test_a_run_delay_that_is_not_told(monkeypatch: pytest.MonkeyPatch, text: bytes | OSError) -> None:
     def pread(*_: int) -> bytes:
         if isinstance(text, OSError):
