@@ -195,9 +195,10 @@ class TrialEvidence:
     @cached_property
     def gpu(self) -> GpuStep | str:
         """The GPU in a mean step, or the reason why it is not known."""
-        if not self.run.has_accelerator:
+        found = self.run.found
+        if found is None or found.accelerator is None:
             return "no accelerator"
-        return self.trace if isinstance(self.trace, str) else gpu_step(self.trace)
+        return self.trace if isinstance(self.trace, str) else gpu_step(self.trace, found.accelerator)
 
     @cached_property
     def memory(self) -> list[MemoryRead]:

@@ -17,11 +17,21 @@ from pindiag.model import GpuIdle, GpuStep, KernelTime
 
 LONGEST_KERNELS = 5
 LONGEST_NAME = 60
+REFUSED = (
+    "the trace shows nothing of the device: the steps do not use it, or, probably, the driver refuses CUPTI to this "
+    "user. Run as root, in a container with --cap-add SYS_ADMIN, or load the nvidia module with "
+    "NVreg_RestrictProfilingToAdminUsers=0; end Nsight and DCGM, which may hold it"
+)
 _CLUTTER = re.compile(r"^void |at::native::|\(anonymous namespace\)::")
 
 
-def gpu_step(events: Sequence[Event]) -> GpuStep | str:
-    """The GPU in a mean step of the window, or the reason why the trace does not tell."""
+def gpu_step(events: Sequence[Event], accelerator: str | None = "cuda") -> GpuStep | str:
+    """The GPU in a mean step of the window, or the reason why the trace does not tell.
+
+    Args:
+        events: of the trace.
+        accelerator: as torch calls its type.
+    """
     bounds = window(events)
     if bounds is None:
         return "the trace marks no step"
@@ -29,7 +39,8 @@ def gpu_step(events: Sequence[Event]) -> GpuStep | str:
     events = [event for event in events if event.ts >= start]
     ran = [event for event in events if event.cat == "kernel"]
     if not ran:
-        return "the trace holds no kernel"
+        unseen = REFUSED if accelerator == "cuda" else f"the trace shows nothing of a device of type {accelerator}"
+        return "the trace holds no kernel" if any(map(_of_device, events)) else unseen
     wall = end - start
     kernels = union(spans(ran))
     idle = outside(union(spans(event for event in events if event.cat in ON_DEVICE)), start, end)
@@ -52,6 +63,10 @@ def gpu_step(events: Sequence[Event]) -> GpuStep | str:
         idle=_idle(idle, main, wall) if told else None,
         longest_kernels=_longest(ran, steps),
     )
+
+
+def _of_device(event: Event) -> bool:
+    return event.cat in ON_DEVICE or is_runtime(event)
 
 
 def _idle(idle: Spans, main: MainThread, wall: float) -> GpuIdle:

@@ -93,10 +93,20 @@ def test_rocm_does_not_tell_pinned_from_pageable():
 
 @pytest.mark.parametrize(
     ("events", "reason"),
-    [([], "marks no step"), ([step(1, 0, 100)], "holds no kernel"), ([Event("kernel", "k", 0, 1)], "marks no step")],
+    [
+        ([], "marks no step"),
+        ([step(1, 0, 100)], "refuses CUPTI to this user. Run as root"),
+        ([step(1, 0, 100), Event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50, 10)], "holds no kernel"),
+        ([step(1, 0, 100), Event("cuda_runtime", "cudaMemcpyAsync", 50, 10)], "holds no kernel"),
+        ([Event("kernel", "k", 0, 1)], "marks no step"),
+    ],
 )
 def test_a_trace_that_tells_nothing_says_why(events, reason):
     assert reason in gpu_step(events)
+
+
+def test_other_accelerators_have_no_driver_to_blame():
+    assert gpu_step([step(1, 0, 100)], "mps") == "the trace shows nothing of a device of type mps"
 
 
 def test_without_copies_there_is_no_overlap():

@@ -5,16 +5,18 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 import torch
 
-from pindiag.probe import target
+from pindiag.probe import device, target
 from pindiag.probe.batch import describe, leading_dimension
 from pindiag.probe.callsite import user_location
 from pindiag.probe.loaders import is_place
 from pindiag.probe.recorder import Recorder
 from pindiag.probe.stop import Stop, Stopper
+from tests.unit.spoiled import WAYS, spoil
 
 
 @dataclasses.dataclass
@@ -171,3 +173,10 @@ def test_the_excepthook_of_the_target_sees_its_own_frames_only(monkeypatch):
     ((kind, trace, hook),) = seen
     assert (kind, hook) == (ValueError, theirs)
     assert [frame.name for frame in traceback.extract_tb(trace)] == [sys._getframe().f_code.co_name]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_are_not_told_where_the_libraries_are_not(monkeypatch, tmp_path, way):
+    torch.ones(2)
+    spoil(monkeypatch, tmp_path, Path("/proc/self/maps"), way)
+    assert device.intraop_threads() is None
