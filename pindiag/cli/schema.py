@@ -1,14 +1,24 @@
-"""`pindiag schema`: the JSON Schema of report.json."""
+"""`pindiag schema`: the JSON Schemas of what pindiag writes for programs."""
+
+from __future__ import annotations
 
 import click
 
 
 @click.command("schema")
-def command() -> None:
-    """Print the JSON Schema of report.json."""
+@click.argument("what", type=click.Choice(["report", "doctor"]), default="report")
+def command(*, what: str) -> None:
+    """Print the JSON Schema of report.json, or of what `pindiag doctor --json` prints.
+
+    \b
+    pindiag schema > report.schema.json
+    pindiag schema doctor
+    """  # noqa: D301 - click wants the character itself
     import msgspec
 
     from pindiag.cli import console
+    from pindiag.doctor_model import Doctor
     from pindiag.model import Report
 
-    console.payload(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Report))).decode())
+    kind = {"report": Report, "doctor": Doctor}[what]
+    console.payload(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(kind))).decode())
