@@ -91,6 +91,12 @@ class UnknownRule(UsageError):
     code = "PDE208"
 
 
+class PlatformRefused(UsageError):
+    """This platform lacks what a launch needs."""
+
+    code = "PDE209"
+
+
 class TemplateMissing(PindiagError):
     """A template is neither inside the package nor beside it: a broken installation."""
 

@@ -52,7 +52,7 @@ def run(
         The run directory, and the report that was written into it.
 
     Raises:
-        TargetNotFound, NoTorch, GridError, OutputRefused: before anything is started.
+        PlatformRefused, TargetNotFound, NoTorch, GridError, OutputRefused: before anything is started.
         NoLoader: the script ended without training from a DataLoader.
     """
     from pindiag.launch.cpus import usable_cpus
@@ -60,6 +60,7 @@ def run(
     from pindiag.plan.grid import parse_grid
 
     progress = progress or Silence()
+    precheck.platform(sys.platform)
     python = precheck.interpreter(python)
     if grid is not None:
         parse_grid(grid)

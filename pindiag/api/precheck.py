@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pindiag.errors import NoTorch, TargetNotFound, UsageError
+from pindiag.errors import NoTorch, PlatformRefused, TargetNotFound, UsageError
 
 OLDEST_TORCH = (2, 6)
 _PRECHECK = """
@@ -34,6 +34,23 @@ def problem():
         return f"{type(error).__name__}: {error}"
 print(json.dumps([torch(), problem()]))
 """
+
+
+def platform(name: str) -> None:
+    """Refuse to run where a target could be neither steered nor cleaned up after.
+
+    Args:
+        name: `sys.platform`.
+
+    Raises:
+        PlatformRefused: it is Windows.
+    """
+    if name == "win32":
+        raise PlatformRefused(
+            "pindiag cannot run a script on Windows: a process there inherits no pipes to be told its blocks over, "
+            "and what it leaves behind cannot be killed as a group.",
+            "Run it under WSL 2, which is Linux.",
+        )
 
 
 def interpreter(python: str | None) -> str:
