@@ -115,8 +115,9 @@ class Loaders:
 
 
 def _constructs(frame: FrameType, new: Any) -> bool:
+    """Whether a frame was given the object as it is being made: a constructor, or what a library put around one."""
     code = frame.f_code
-    return code.co_name == "__init__" and code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is new
+    return code.co_argcount > 0 and frame.f_locals.get(code.co_varnames[0]) is new
 
 
 def calling(new: Any, frame: FrameType | None) -> FrameType | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pindiag.model import DatasetChanged
+from pindiag.model import DatasetChanged, LoaderChosen, LoaderMade
 
 from ..integration.loops import (
     assert_all_the_same,
@@ -21,9 +21,15 @@ pytestmark = pytest.mark.frameworks
 FRAMEWORKS = TARGETS / "frameworks"
 
 
-@pytest.mark.parametrize("name", ["lightning", "accelerate", "transformers"])
+MAKERS = {"lightning": None, "accelerate": None, "transformers": "transformers.trainer"}
+"""Who makes the training loader: a loader of the script's own stays its own where a framework makes it again."""
+
+
+@pytest.mark.parametrize("name", MAKERS)
 def test_a_loop_is_swept_and_comes_to_the_same(tmp_path, name):
-    assert_all_the_same(tmp_path, FRAMEWORKS / f"with_{name}.py", blocks=workers(2, 0))
+    result = assert_all_the_same(tmp_path, FRAMEWORKS / f"with_{name}.py", blocks=workers(2, 0))
+    chosen = result.one(LoaderChosen)
+    assert {made.maker for made in result.all(LoaderMade) if made.key == chosen.key} == {MAKERS[name]}
 
 
 @pytest.mark.parametrize("name", ["lightning", "accelerate", "transformers"])

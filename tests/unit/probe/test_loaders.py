@@ -39,6 +39,14 @@ def test_constructors_of_its_classes_are_passed_over():
     assert in_file("made = Kind()", USER, Kind=kind)["made"].by_user
 
 
+def test_what_a_library_puts_around_a_constructor_is_passed_over():
+    """As Lightning does, to make a loader again later."""
+    source = "init = Base.__init__\ndef wrapper(obj, *args):\n    init(obj, *args)"
+    names = in_file(source, LIBRARY, Base=Made)
+    wrapped = type("Wrapped", (Made,), {"__init__": names["wrapper"]})
+    assert in_file("made = Wrapped()", USER, Wrapped=wrapped)["made"].by_user
+
+
 def test_a_constructor_of_something_else_is_a_caller():
     source = "class Trainer:\n    def __init__(self):\n        self.made = Made()"
     trainer = in_file(source, LIBRARY, Made=Made, __name__="library")["Trainer"]
