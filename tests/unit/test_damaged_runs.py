@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pindiag.analysis import analyse
 from pindiag.api import outcome
-from pindiag.model import AnyRecord, Process, Sample
+from pindiag.model import Analysis, AnyRecord, Process, Sample
 from pindiag.report import render_markdown
 from pindiag.store import RunDirectory, read_trace
 
@@ -90,14 +90,29 @@ def whole(request, tmp_path_factory) -> RunDirectory:
     return write(path, configurations=3, rounds=2, pairs=1, trace_kernels=2)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def damaged_run(whole: RunDirectory, damage: Damage) -> Damaged:
+    damaged = Damaged(whole.path)
+    damaged.left = damage.done_to(whole.records())
+    return damaged
+
+
+def analysed(run: RunDirectory) -> Analysis:
+    traces = {path.name.split(".")[0]: read_trace(path) for path in run.traces.iterdir()}
+    return analyse(run.read_spec(), run.records(), run.worker_batches(), traces, run.places())
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(damage=DAMAGES)
 def test_a_report_is_made_of_what_is_left(whole: RunDirectory, damage: Damage) -> None:
-    left = damage.done_to(whole.records())
-    damaged = Damaged(whole.path)
-    damaged.left = left
+    damaged = damaged_run(whole, damage)
     spec = damaged.read_spec()
-    traces = {path.name.split(".")[0]: read_trace(path) for path in whole.traces.iterdir()}
-    assert_honest(analyse(spec, left, damaged.worker_batches(), traces, damaged.places()))
+    assert_honest(analysed(damaged))
     made, _ = outcome.assemble(damaged)
     assert render_markdown(made, spec)
+
+
+def test_a_report_in_which_all_is_null_that_may_be(whole: RunDirectory) -> None:
+    damaged = damaged_run(whole, Damage(1.0, frozenset(), frozenset(), frozenset(FIELDS), 1))
+    assert_honest(analysed(damaged))
+    outcome.write(damaged, show_paths=False)
+    assert damaged.report_html.stat().st_size > 0
