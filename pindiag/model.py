@@ -1155,11 +1155,13 @@ class NotMeasured(Base, frozen=True, kw_only=True):
 
 
 class Overhead(Base, frozen=True, kw_only=True):
-    """What measuring cost."""
+    """What measuring cost, measured in this run."""
 
     probe_us_per_step: float | None
+    """In the main thread: time on the clock inside the probe's hooks, over the steps of all counted blocks."""
     share_of_step: float | None
     sampler_cpu_share: float | None
+    """CPU seconds a second of the sampler's thread, mean of the launches."""
 
 
 class TargetFigures(Base, frozen=True, kw_only=True):

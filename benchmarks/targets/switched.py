@@ -1,10 +1,12 @@
 """Trains with pindiag's hooks in place and taken out, block by block, or without them at all, and times its own steps.
 
-A step takes a batch, moves its tensors, steps an optimizer and sleeps. Without an accelerator the tensors go to torch's
-"meta" device, which is then counted as one: the copies cost nothing, the hooks all that they cost.
+A step takes a batch, moves its tensors, steps an optimizer and works for a given time; the main thread's CPU time is
+that of everything but the work, which would drown it. Without an accelerator the tensors go to torch's "meta" device,
+which is then counted as one: the copies cost nothing, the hooks all that they cost.
 """
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -36,7 +38,10 @@ ROWS = 8
 SETTLE_STEPS = 4
 """Until queues that filled up during another block are as they are in the middle of one."""
 
-WARM_UP_STEPS = 40
+WARM_UP_STEPS = 30
+PIECES, PIECE_FLOATS = 16, 4_096
+"""Memory that the work passes over: 256 kB. What pushes code out of the caches is large batches."""
+
 LEAST_STEPS = 4
 """Of a block."""
 
@@ -89,16 +94,32 @@ def as_it_is(batch):
     return batch
 
 
+class Work:
+    """Small torch operations, one after another over several tensors, as a main thread launches them for a device."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.pieces = itertools.cycle(torch.ones(PIECES, PIECE_FLOATS))
+
+    def run(self):
+        """Go on for so long; returns the CPU time that it took."""
+        began = time.thread_time()
+        ends = time.perf_counter() + self.seconds
+        while time.perf_counter() < ends:
+            next(self.pieces).mul_(1.0)
+        return time.thread_time() - began
+
+
 class Loop:
     """A training loop over a loader, one step at a time."""
 
-    def __init__(self, loader, device, sleep_s):
+    def __init__(self, loader, device, work):
         weight = torch.nn.Parameter(torch.zeros(8))
         weight.grad = torch.ones(8)
         self.batches = iter(loader)
         self.optimizer = torch.optim.SGD([weight], lr=1e-6)
         self.device = device
-        self.sleep_s = sleep_s
+        self.work = work
         self.run(WARM_UP_STEPS)
 
     def steps_of(self, milliseconds):
@@ -107,20 +128,22 @@ class Loop:
         return max(LEAST_STEPS, round(1000 * milliseconds / clock_us))
 
     def run(self, steps):
-        """Make steps."""
+        """Make steps; returns the CPU time that their work took."""
+        worked = 0.0
         for _ in range(steps):
             batch = next(self.batches)
             _ = [tensor.to(self.device, non_blocking=True) for tensor in batch]
             self.optimizer.step()
-            time.sleep(self.sleep_s)
+            worked += self.work.run()
+        return worked
 
     def timed(self, steps):
-        """CPU time of the main thread and time on the clock, in microseconds a step."""
+        """CPU time of the main thread without the work, and time on the clock, in microseconds a step."""
         self.run(SETTLE_STEPS)
         wait_for(self.device)
         cpu, clock = time.thread_time(), time.perf_counter()
-        self.run(steps)
-        cpu = time.thread_time() - cpu
+        worked = self.run(steps)
+        cpu = time.thread_time() - cpu - worked
         wait_for(self.device)
         return cpu / steps * 1e6, (time.perf_counter() - clock) / steps * 1e6
 
@@ -156,9 +179,9 @@ def loader_of(args):
 def switched(args, device):
     """Pairs of blocks with and without hooks, in random order."""
     hooks, chance = Hooks(), random.Random(0)
-    loops = {True: Loop(loader_of(args), device, args.sleep_ms / 1e3)}
+    loops = {True: Loop(loader_of(args), device, Work(args.work_ms / 1e3))}
     hooks.switch(False)
-    loops[False] = Loop(loader_of(args), device, args.sleep_ms / 1e3)
+    loops[False] = Loop(loader_of(args), device, Work(args.work_ms / 1e3))
     steps = loops[False].steps_of(args.block_ms)
     pairs, ends = [], time.monotonic() + args.seconds
     while time.monotonic() < ends:
@@ -173,7 +196,7 @@ def switched(args, device):
 
 def straight(args, device):
     """One block, as the process is."""
-    loop = Loop(loader_of(args), device, args.sleep_ms / 1e3)
+    loop = Loop(loader_of(args), device, Work(args.work_ms / 1e3))
     return loop.timed(loop.steps_of(args.block_ms))
 
 
@@ -182,7 +205,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--workers", "--tensors", "--floats"):
         parser.add_argument(name, type=int, required=True)
-    for name in ("--sleep-ms", "--block-ms"):
+    for name in ("--work-ms", "--block-ms"):
         parser.add_argument(name, type=float, required=True)
     parser.add_argument("--seconds", type=float, help="how long to switch; left out, one block is timed")
     parser.add_argument("--figures", required=True)

@@ -54,6 +54,25 @@ class Step:
 class Totals:
     """What the counted part adds up to."""
 
+    __slots__ = (
+        "alloc_us",
+        "allocations",
+        "counted_ns",
+        "cpu_ns",
+        "gap_ns",
+        "host",
+        "optimizer_ns",
+        "own_ns",
+        "pin_in_main",
+        "pin_ns",
+        "samples",
+        "step_ns",
+        "step_wait_ns",
+        "steps",
+        "wait_cpu_ns",
+        "wait_ns",
+    )
+
     def __init__(self) -> None:
         self.steps = 0
         self.samples = 0
@@ -159,6 +178,32 @@ class Block:
         if self._counting:
             self.starvation.ask()
         return False
+
+    def grant(self) -> int:
+        """How many steps may go by `next_step` from now on: nothing but counting is due in them."""
+        if not self._counting or self._goal is None:
+            return 0
+        return self.starvation.pass_over(self._goal - 1 - self.totals.steps)
+
+    def next_step(self, now: int, wait_ns: int, wait_cpu_ns: int, samples: int) -> Step:
+        """The same as `enter` in a step that was granted, after its batch has come; returns the step in progress.
+
+        Args:
+            now: when the batch was asked for.
+            wait_ns: how long it took.
+            wait_cpu_ns: the part of it on CPU.
+            samples: of the batch.
+        """
+        step = self.step
+        assert step is not None
+        self.totals.add_step(step, now)
+        self._stretch_steps += 1
+        self._last_end = step.began = now
+        step.wait_ns = wait_ns
+        step.wait_cpu_ns = wait_cpu_ns
+        step.samples = samples
+        step.optimizer_ns = step.optimized = 0
+        return step
 
     def gap(self, now: int, over: bool) -> None:
         """The loop leaves the training loader: the clock stops, and what follows settles anew.

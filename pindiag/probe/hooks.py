@@ -64,6 +64,8 @@ def _wrap_iterator(session: Session) -> None:
         watch = self.__dict__.get(WATCH)
         if watch is None:
             return advance(self)
+        if watch.granted:
+            return session.serve_quickly(watch, self)
         follow = session.serve_next if watch is session.serving.running else session.watch_next
         return follow(watch)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Container, Iterator
 from typing import Any
@@ -35,7 +34,8 @@ class IndexStream:
         self._ahead: deque[Any] = deque()
         self._out: dict[int | None, Any] = {}
         self._number = 0
-        self._drawn = 0
+        self._before = 0
+        """Index batches that went to iterators before this one and were delivered."""
         self._over = False
 
     def __len__(self) -> int:
@@ -45,30 +45,30 @@ class IndexStream:
         return self
 
     def __next__(self) -> Any:
-        index = self._ahead.popleft() if self._ahead else self._draw()
-        self._out[self._number] = index
-        self._number += 1
+        index = self._ahead.popleft() if self._ahead else next(self._indices, _END)
+        if index is _END:
+            index = self._next_epochs_first()
+        number = self._number
+        self._out[number] = index
+        self._number = number + 1
         return index
 
-    def _draw(self) -> Any:
-        index = _END if self._over else next(self._indices, _END)
-        if index is _END:
-            self._end_epoch()
-            if not self.endless:
-                raise StopIteration
-            self.epochs.advance()
-            self.resume()
-            index = next(self._indices)
-        self._drawn += 1
-        return index
+    def _next_epochs_first(self) -> Any:
+        self._end_epoch()
+        if not self.endless:
+            raise StopIteration
+        self.epochs.advance()
+        self.resume()
+        return next(self._indices)
 
     def _end_epoch(self) -> None:
         if self._over:
             return
         self._over = True
+        self._indices = iter(())
         self.ended += 1
         if self.first_epoch is None:
-            self.first_epoch = self._drawn
+            self.first_epoch = self._before + self._number
 
     def delivered(self, waiting: Container[int] | None = None) -> int | None:
         """A batch has arrived; returns its samples where the index batch says so.
@@ -93,14 +93,19 @@ class IndexStream:
     def put_back(self) -> None:
         """The iterator is shut down: what it had drawn and not delivered comes first in the next one."""
         self._ahead.extendleft(reversed(list(self._out.values())))
+        self._before += self._number - len(self._out)
         self._out.clear()
         self._number = 0
 
     def look_ahead(self) -> None:
         """Find out whether the epoch is over, for a loop that counts its batches and never asks for one too many."""
-        if not (self.endless or self._over or self._out or self._ahead):
-            with contextlib.suppress(StopIteration):
-                self._ahead.append(self._draw())
+        if self.endless or self._over or self._out or self._ahead:
+            return
+        index = next(self._indices, _END)
+        if index is _END:
+            self._end_epoch()
+        else:
+            self._ahead.append(index)
 
     @property
     def epoch_is_over(self) -> bool:

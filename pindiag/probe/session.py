@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -29,6 +30,7 @@ STEPLESS_BATCHES = 20
 _LOADER_FOLDER = os.path.dirname(os.path.abspath(data.__file__)) + os.sep
 
 _now = time.monotonic_ns
+_thread_ns = time.thread_time_ns
 
 
 class Session:
@@ -49,7 +51,7 @@ class Session:
         self._spec = spec
         self._recorder = recorder
         self._stopper = stopper
-        self._pid = os.getpid()
+        self._forked = False
         self._transfers = Transfers(None)
         self._loaders = Loaders(spec, recorder)
         self.serving = Serving(spec, recorder, self._transfers)
@@ -70,6 +72,12 @@ class Session:
         if self._choice is not None:
             self._choice.install()
         hooks.install(self)
+        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+            os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        """This is a child of the target: its steps are its own affair."""
+        self._forked = True
 
     # ---------------------------------------------------------------------------------------------- loaders
 
@@ -131,6 +139,40 @@ class Session:
             choice.yielded(watch, wait_ns)
         return data
 
+    def serve_quickly(self, watch: Watch, iterator: Any) -> Any:
+        """The same as `serve_next` in a step that was granted: little code, since the script's step has cooled it."""
+        entered = _now()
+        watch.granted -= 1
+        tally = self._transfers.tally
+        hooked = tally.hooked_ns
+        cpu = _thread_ns()
+        try:
+            data = torch_advance(iterator)
+        except Exception:
+            return self._serve_failed(watch, entered)
+        cpu = _thread_ns() - cpu
+        got = _now()
+        watch.delivered += 1
+        self._optimizers = 0
+        self._batch_waits = True
+        wait_ns = got - entered - (tally.hooked_ns - hooked)
+        block = self._training.block
+        assert block is not None, "steps are granted by a block"
+        step = block.next_step(entered, wait_ns, cpu, watch.samples_of(data))
+        step.own_ns = _now() - got
+        return data
+
+    def _serve_failed(self, watch: Watch, entered: int) -> Any:
+        """Called where what torch's iterator raised is handled."""
+        watch.granted = 0
+        self._training.enter(entered)
+        if not isinstance(sys.exc_info()[1], StopIteration):
+            watch.arrived()
+            raise  # noqa: PLE0704 - what is being handled
+        data, _ = self._training.exhausted(watch, entered)
+        self._batch_waits = True
+        return data
+
     def serve_next(self, watch: Watch) -> Any:
         """A batch for the training loop: the step before ends here, and so may the block."""
         entered = _now()
@@ -144,6 +186,7 @@ class Session:
         if not self._stepping:
             self._before_first_step(watch, data, samples)
         self._batch_waits = True
+        self._training.grant(watch)
         return data
 
     def _before_first_step(self, watch: Watch, data: Any, samples: int) -> None:
@@ -165,8 +208,9 @@ class Session:
     def after_optimizer(self, *_: Any) -> None:
         """An optimizer has stepped."""
         ended = _now()
-        self._stopper.check()
-        if os.getpid() != self._pid:
+        if self._stopper.stopping:
+            self._stopper.check()
+        if self._forked:
             return
         if self._batch_waits:
             self._batch_waits = False

@@ -166,6 +166,14 @@ class Starvation:
             except Exception as error:
                 self._give_up(error)
 
+    def pass_over(self, steps: int) -> int:
+        """Up to so many steps go by without `ask`; returns how many, none of which is a sampled one."""
+        if self._steps_left < 1:
+            return steps
+        passed = min(steps, self._steps_left - 1)
+        self._steps_left -= passed
+        return passed
+
     def _sample(self) -> None:
         began = _now()
         self._steps_left = self._gap()
@@ -183,7 +191,7 @@ class Starvation:
     def _hooked_ns(self) -> int:
         """In calls that give the device work or wait for it."""
         tally = self._transfers.tally
-        return tally.transfer_ns + tally.sync_ns
+        return tally.hooked_ns - tally.pin_ns
 
     def handed_over(self, batch: Any, wait_ns: int) -> int:
         """The loop is about to get the batch that it waited for.

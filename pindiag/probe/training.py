@@ -102,12 +102,7 @@ class Training:
         try:
             data = torch_advance(watch.iterator)
         except StopIteration:
-            self.gap(asked, over=True)
-            if not self._serving.restart(watch):
-                raise
-            entered = _now()
-            self.enter(entered)
-            return self.fetch(watch, entered)
+            return self.exhausted(watch, asked)
         except Exception:
             watch.arrived()
             raise
@@ -131,8 +126,33 @@ class Training:
             self._collect(self._collector, data, samples)
         return data, samples
 
+    def exhausted(self, watch: Watch, now: int) -> tuple[Any, int]:
+        """Torch's iterator has no more; the batch that an iterable dataset begun again gives, and its samples.
+
+        Raises:
+            StopIteration: it is not begun again. Called where one is handled already.
+        """
+        self.gap(now, over=True)
+        if not self._serving.restart(watch):
+            raise  # noqa: PLE0704 - what is being handled
+        entered = _now()
+        self.enter(entered)
+        return self.fetch(watch, entered)
+
+    def grant(self, watch: Watch) -> None:
+        """Let so many of the next steps go by `Session.serve_quickly` as nothing but counting is due in."""
+        block, stream = self.block, watch.stream
+        watch.granted = 0
+        if block is None or self._collector is not None or self._replay is not None or self._transfers.lazy is not None:
+            return
+        if stream is None or stream.endless:
+            watch.granted = block.grant()
+
     def gap(self, now: int, *, over: bool) -> None:
         """The loop leaves the training loader for something else; see `Block.gap`."""
+        running = self._serving.running
+        if running is not None:
+            running.granted = 0
         if self.block is not None:
             self.block.gap(now, over=over)
 

@@ -28,7 +28,7 @@ from .asked import (
     with_non_blocking,
 )
 from .callsite import is_user_code, user_location
-from .capture import Capture, storage_of
+from .capture import Capture
 from .lazy import LazySync
 
 _now = time.monotonic_ns
@@ -51,24 +51,31 @@ _WAITS: tuple[tuple[Any, str], ...] = (
 class Tally:
     """What the hooks saw while it was the current one. Lists keep a step's cost low: see the names of the slots."""
 
+    __slots__ = (
+        "hooked_ns", "known", "own_ns", "pin_ns", "pinned", "pins", "sync_ns", "syncs", "transfers",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.transfers: dict[tuple[str, str], list[int]] = {}
         """Location and kind to calls, bytes, ns, pinned calls, non-blocking calls."""
+        self.known: dict[tuple[int, int, str], list[int]] = {}
+        """The same by what a frame of the script's tells of itself, whose code `_places` holds; and kind."""
         self.syncs: dict[tuple[str, str], list[int]] = {}
         """Location and kind to calls, ns, calls answered without waiting."""
         self.pins: dict[str, list[int]] = {}
         """Location to calls, bytes, ns."""
         self.pinned: set[int] = set()
         """Addresses of storages that are known to be pinned: asking the driver costs more than the hook."""
-        self.transfer_ns = 0
         self.sync_ns = 0
         self.pin_ns = 0
+        self.hooked_ns = 0
+        """Time in all hooked calls: what the stages around them must not count again."""
         self.own_ns = 0
 
     @property
-    def hooked_ns(self) -> int:
-        """Time in all hooked calls: what the stages around them must not count again."""
-        return self.transfer_ns + self.sync_ns + self.pin_ns
+    def transfer_ns(self) -> int:
+        """Time in host-to-device calls."""
+        return sum(site[2] for site in self.transfers.values())
 
     def transfer_sites(self) -> list[dict[str, Any]]:
         """Records of the host-to-device calls."""
@@ -101,15 +108,16 @@ class Tally:
 
     def is_pinned(self, source: torch.Tensor) -> bool:
         """Whether a host tensor's memory is pinned; what was pinned stays so while the allocator keeps it."""
-        place = storage_of(source)
-        if place is None:
+        try:
+            place = source.untyped_storage().data_ptr()
+        except (NotImplementedError, RuntimeError):  # as in `storage_of`, whose call costs as much again
             return source.is_pinned()
         if place in self.pinned:
             return True
-        if source.is_pinned():
+        pinned = source.is_pinned()
+        if pinned and place:
             self.pinned.add(place)
-            return True
-        return False
+        return pinned
 
     def non_blocking(self) -> bool | str | None:
         """What the transfers say whose `non_blocking` can be changed: true, false, "mixed"; None without any."""
@@ -189,41 +197,49 @@ class Transfers:
                     args, kwargs = with_non_blocking(args, kwargs, self.force)
                 began = _now()
                 moved = original(tensor, *args, **kwargs)
-                if moved is not tensor and moved.is_cpu is not from_host:
-                    ended = _now()
-                    self._moved(_TO, tensor, moved, ended - began, says_non_blocking(args, kwargs))
-                    self.tally.own_ns += _now() - ended
-                return moved
             finally:
                 inside.call = False
+            if moved is not tensor and moved.is_cpu is not from_host:
+                self._moved(_TO, tensor, moved, began, says_non_blocking(args, kwargs))
+            return moved
 
         return hidden_from_compiler(transfer)
 
-    def _moved(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
-        if source.is_cpu:
-            self._count_transfer(kind, source, moved, ns, non_blocking)
-        elif not non_blocking:
-            self._count_sync(_location(), _TO_HOST if kind == _TO else kind, ns)
-
-    def _count_transfer(self, kind: str, source: Any, moved: Any, ns: int, non_blocking: bool) -> None:
-        if has_no_memory(moved):
-            return
+    def _moved(self, kind: str, source: Any, moved: Any, began: int, non_blocking: bool) -> None:
+        """A call moved a tensor from or to the host. Called for each tensor of each batch: one function, and short."""
+        ended = _now()
         tally = self.tally
-        tally.transfer_ns += ns
-        site = tally.transfers.setdefault((_location(), kind), [0, 0, 0, 0, 0])
-        site[0] += 1
-        site[1] += source.nbytes
-        site[2] += ns
-        site[3] += tally.is_pinned(source)
-        site[4] += non_blocking
-        if self.device is None:
-            self.device = str(moved.device)
-        if self.capture is not None:
-            self.capture.note(source, moved)
+        if not source.is_cpu:
+            if not non_blocking:
+                self._count_sync(_location(), _TO_HOST if kind == _TO else kind, ended - began)
+        elif not moved.is_meta or not has_no_memory(moved):
+            caller = sys._getframe(2)
+            code, instruction = caller.f_code, caller.f_lasti
+            site = tally.known.get((id(code), instruction, kind)) or self._site(kind, code, instruction)
+            ns = ended - began
+            tally.hooked_ns += ns
+            site[0] += 1
+            site[1] += source.nbytes
+            site[2] += ns
+            site[3] += tally.is_pinned(source)
+            site[4] += non_blocking
+            if self.device is None:
+                self.device = str(moved.device)
+            if self.capture is not None:
+                self.capture.note(source, moved)
+        tally.own_ns += _now() - ended
+
+    def _site(self, kind: str, code: CodeType, instruction: int) -> list[int]:
+        """Where the tally counts transfers of a kind that are asked for at an instruction."""
+        site = self.tally.transfers.setdefault((_location(), kind), [0, 0, 0, 0, 0])
+        if is_user_code(code):
+            self.tally.known[id(code), instruction, kind] = site
+        return site
 
     def _count_sync(self, location: str, kind: str, ns: int, lazily: bool = False) -> None:
         tally = self.tally
         tally.sync_ns += ns
+        tally.hooked_ns += ns
         site = tally.syncs.setdefault((location, kind), [0, 0, 0])
         site[0] += 1
         site[1] += ns
@@ -279,6 +295,7 @@ class Transfers:
         began = _now()
         tally = self.tally
         tally.pin_ns += ns
+        tally.hooked_ns += ns
         site = tally.pins.setdefault(_location(), [0, 0, 0])
         site[0] += 1
         site[1] += pinned.nbytes
@@ -300,9 +317,7 @@ class Transfers:
                 copied = original(tensor, *args, **kwargs)
             finally:
                 inside.call = False
-            ended = _now()
-            self._moved("copy_", source, tensor, ended - began, copies_non_blocking(args, kwargs))
-            self.tally.own_ns += _now() - ended
+            self._moved("copy_", source, tensor, began, copies_non_blocking(args, kwargs))
             return copied
 
         return hidden_from_compiler(copy_)

@@ -46,6 +46,7 @@ class Watch:
         delivered: batches that the target has received.
         open: whether it may have more to give.
         fresh: whether torch's iterator has given nothing yet.
+        granted: steps in which nothing is due but to count them; see `Session.serve_quickly`.
         passage: what it cost so far, while it is not known to train.
     """
 
@@ -58,6 +59,7 @@ class Watch:
         self.facts: BatchFacts | None = None
         self.passage: Passage | None = None
         self.delivered = 0
+        self.granted = 0
         self.restarts = 0
         self.open = True
         self.fresh = True
@@ -89,9 +91,11 @@ class Watch:
 
     def samples_of(self, batch: Any) -> int:
         """A batch has arrived; its samples as the index batch says, else by the leading dimension of its tensors."""
-        told = self.arrived()
-        if told is not None:
-            return told
+        stream = self.stream
+        told = stream.delivered() if stream is not None and self._in_order else self.arrived()
+        return self._samples_found(batch) if told is None else told
+
+    def _samples_found(self, batch: Any) -> int:
         size = self.served.batch_size
         leading = leading_dimension(batch)
         if leading is None:

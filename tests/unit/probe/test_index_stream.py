@@ -34,6 +34,15 @@ def test_an_endless_stream_goes_on_with_the_next_epoch():
     assert (found.ended, found.first_epoch, len(found)) == (1, 3, 3)
 
 
+def test_the_first_epochs_length_holds_what_iterators_handed_on():
+    found = stream()
+    take(found, 2)
+    found.delivered()
+    found.put_back()
+    assert take(found, 3) == [*BATCHES[1:], BATCHES[0]]
+    assert found.first_epoch == 3
+
+
 def test_a_natural_stream_waits_for_the_next_epoch():
     found = stream(endless=False)
     assert len(list(found)) == len([found.delivered() for _ in range(3)]) == 3

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import time
+from types import SimpleNamespace
+
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from pindiag.probe.session import raised_by_loader
+from pindiag.probe import loader
+from pindiag.probe.session import Session, raised_by_loader
+from pindiag.probe.stop import Stop
+from pindiag.probe.watch import Made
 
 
 class Broken(Dataset):
@@ -42,3 +48,127 @@ def test_what_the_step_raises_does_not():
             batch.reshape(7)
 
     assert not raised_by_loader(raised(step))
+
+
+class Rows(Dataset):
+    """Rows of which one cannot be read at first."""
+
+    broken = 60
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, index):
+        if index == self.broken:
+            self.broken = None
+            raise LookupError(index)
+        return torch.tensor(index)
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(100))
+
+
+class Records:
+    """Keeps records, and has no orders after the first block."""
+
+    def __init__(self):
+        self.kept = []
+
+    def write(self, kind, **fields):
+        self.kept.append((kind, fields))
+
+    def ask(self):
+        return {"then": "stop"}
+
+
+class Driven:
+    """A session whose hooks are called by hand, from its first counted block on."""
+
+    def __init__(self, dataset, steps):
+        order = {"block": 1, "round": 1, "trial": "t", "seconds": 1e-9, "steps": steps, "settle_steps": 2}
+        spec = {"loader": None, "loader_place": "train.py:1", "treatment": None, "natural_epochs": False}
+        self.records = Records()
+        stopper = SimpleNamespace(stopping=False, check=lambda: None, begin=self.stop)
+        self.session = Session({**spec, "blocks": [order]}, self.records, stopper)
+        self.session.serving.serve(DataLoader(dataset, batch_size=5), Made(0, "train.py:1", 0, ()))
+        self.watch = self.session.serving.running
+        self.next()
+        self.session._training.begin()
+        self.session._stepping = True
+        self.quick = 0
+
+    def stop(self):
+        raise Stop
+
+    def next(self):
+        """What the hook of an iterator's `__next__` does."""
+        if self.watch.granted:
+            self.quick += 1
+            return self.session.serve_quickly(self.watch, self.watch.iterator)
+        return self.session.serve_next(self.watch)
+
+    def until_stopped(self):
+        given = []
+        with pytest.raises(Stop):
+            while True:
+                given.append(self.next().tolist())
+                self.session.before_optimizer()
+                self.session.after_optimizer()
+        return given
+
+    @property
+    def block(self):
+        return next(fields for kind, fields in self.records.kept if kind == "block")
+
+
+@pytest.fixture
+def driven(monkeypatch):
+    monkeypatch.setitem(loader.ITERATIONS, DataLoader, DataLoader.__iter__)
+    return Driven
+
+
+def test_steps_in_which_nothing_is_due_are_counted_all_the_same(driven):
+    loop = driven(torch.arange(10_000), steps=40)
+    given = loop.until_stopped()
+    assert loop.quick == 39, "all but the first counted one"
+    assert given == torch.arange(5, 215).reshape(-1, 5).tolist(), "two that settle, and those that count"
+    block = loop.block
+    assert (block["steps"], block["samples"], len(block["step_ms"])) == (40, 200, 40)
+    assert sum(block["step_ms"]) == pytest.approx(1e3 * block["seconds"], rel=0.01)
+    assert 0 < block["wait_cpu_ms"] < block["wait_ms"] < sum(block["step_ms"])
+    assert 0 < block["optimizer_ms"] < sum(block["step_ms"])
+    assert 0 < block["probe_us_per_step"]
+    assert loop.session.steps == len(given)
+
+
+def test_what_a_dataset_raises_in_such_a_step_is_the_scripts_and_the_loop_may_go_on(driven):
+    loop = driven(Rows(), steps=15)
+    while loop.quick < 5:
+        loop.next()
+    with pytest.raises(LookupError, match="60") as caught:
+        while True:
+            loop.next()
+    assert raised_by_loader(caught.value)
+    assert loop.watch.granted == 0
+    assert loop.until_stopped()[0] == [65, 66, 67, 68, 69]
+    assert loop.watch.stream._out == {}, "the batch that failed is done with"
+
+
+def test_a_stream_that_ends_in_such_a_step_begins_again(driven):
+    loop = driven(Stream(), steps=30)
+    given = loop.until_stopped()
+    assert [0, 1, 2, 3, 4] in given
+    assert loop.watch.restarts == 1
+    assert loop.block["steps"] == 30
+
+
+def test_a_loop_that_leaves_its_loader_takes_back_what_was_granted(driven):
+    loop = driven(torch.arange(10_000), steps=40)
+    while loop.quick < 5:
+        loop.next()
+    loop.session._training.gap(time.monotonic_ns(), over=False)
+    assert loop.watch.granted == 0
+    loop.until_stopped()
+    assert loop.block["steps"] == 40

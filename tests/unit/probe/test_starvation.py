@@ -210,7 +210,7 @@ def test_a_loader_that_works_on_the_device_is_not_told_from_waiting(monkeypatch,
     sampled = loop.starvation.handed_over
 
     def handed_over(*args):
-        loop.block._tally.transfer_ns += how == "transfer"
+        loop.block._tally.hooked_ns += how == "transfer"
         return sampled(*args)
 
     monkeypatch.setattr(loop.starvation, "handed_over", handed_over)
@@ -278,3 +278,19 @@ def test_it_reads_by_the_function_under_the_hook():
     with installed():
         assert torch.cuda.Event.elapsed_time is not starvation._elapsed_ms
         assert torch.cuda.Event.elapsed_time.__wrapped__ is starvation._elapsed_ms
+
+
+def test_steps_that_are_passed_over_bring_the_next_sample_nearer(monkeypatch):
+    loop = Loop(Device(monkeypatch, record_us=40), steps=500)
+    while not loop.starved_ns:
+        loop.step(100, 1)
+    left = loop.starvation._steps_left
+    assert left > 2
+    assert loop.starvation.pass_over(1) == 1
+    assert loop.starvation.pass_over(1000) == left - 2, "the sampled step is asked for"
+    loop.step(100, 1)
+    assert len(loop.starved_ns) == 2
+
+
+def test_a_block_that_has_nothing_to_sample_passes_over_all():
+    assert Starvation(Pairs(), Transfers(None), "a reason").pass_over(1000) == 1000
