@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,44 +31,59 @@ def steps(window, number):
             return
 
 turns.install()
-path = sys.argv[2] + "/trace.json.gz"
-case, seen = sys.argv[1], None
-if case == "before":
-    with profile() as mine:
+for case in sys.argv[1].split():
+    path = f"{sys.argv[2]}/{case}.json.gz"
+    seen = None
+    if case == "before":
+        with profile() as mine:
+            window = Window(path, "t", 3, 0)
+            steps(window, 20)
+        seen = sum(event.name == "aten::matmul" for event in mine.events())
+    elif case == "prepared":
+        mine = profile(schedule=schedule(wait=0, warmup=1, active=1))
+        mine.start()
         window = Window(path, "t", 3, 0)
         steps(window, 20)
-    seen = sum(event.name == "aten::matmul" for event in mine.events())
-elif case == "prepared":
-    mine = profile(schedule=schedule(wait=0, warmup=1, active=1))
-    mine.start()
-    window = Window(path, "t", 3, 0)
-    steps(window, 20)
-    mine.step()
-    work()
-    mine.stop()
-    seen = sum(event.name == "aten::matmul" for event in mine.events())
-elif case == "refused":
-    def refuse(*_):
-        raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
-    torch.profiler.profile.start = refuse
-    window = Window(path, "t", 3, 0)
-    steps(window, 20)
-else:
-    window = Window(path, "t", 3, 0)
-    steps(window, {"warm": 1, "running": 4, "thread": 4, "after": 20}[case])
-    if case == "thread":
-        found = []
-        thread = threading.Thread(target=lambda: found.append(own()))
-        thread.start()
-        thread.join()
-        seen = found[0]
+        mine.step()
+        work()
+        mine.stop()
+        seen = sum(event.name == "aten::matmul" for event in mine.events())
+    elif case == "refused":
+        def refuse(*_):
+            raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+        torch.profiler.profile.start = refuse
+        window = Window(path, "t", 3, 0)
+        steps(window, 20)
     else:
-        seen = own()
-    steps(window, 20)
-window.finish()
-print(json.dumps({**window.record(), "seen": seen}))
+        window = Window(path, "t", 3, 0)
+        steps(window, {"warm": 1, "running": 4, "thread": 4, "after": 20}[case])
+        if case == "thread":
+            found = []
+            thread = threading.Thread(target=lambda: found.append(own()))
+            thread.start()
+            thread.join()
+            seen = found[0]
+        else:
+            seen = own()
+        steps(window, 20)
+    window.finish()
+    print(json.dumps({"case": case, **window.record(), "seen": seen}))
 """
 OWN = "the script runs a profiler of its own"
+CHILDREN = ("before prepared", "running thread warm after refused")
+"""Cases that share a process: in one the script has the first session, in the other the probe."""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What each case printed."""
+    lines: list[str] = []
+    for cases in CHILDREN:
+        words = [sys.executable, "-c", SCRIPT, cases, str(tmp_path_factory.mktemp("traces"))]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        lines += [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return {found["case"]: found for found in map(json.loads, lines)}
 
 
 @pytest.mark.parametrize(
@@ -84,10 +99,8 @@ OWN = "the script runs a profiler of its own"
     ],
 )
 def test_the_targets_session_goes_first(
-    tmp_path: Path, case: str, steps: int, reason: str | None, seen: int | None
+    told: dict[str, dict[str, Any]], case: str, steps: int, reason: str | None, seen: int | None
 ) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT, case, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert (told["steps"], told["reason"], told["seen"]) == (steps, reason, seen)
-    assert (told["trace"] is None) == (reason is not None)
+    found = told[case]
+    assert (found["steps"], found["reason"], found["seen"]) == (steps, reason, seen)
+    assert (found["trace"] is None) == (reason is not None)
