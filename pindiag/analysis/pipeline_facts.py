@@ -15,6 +15,9 @@ PINS_BY_HAND = "the script pins by hand as well, and the allocator does not tell
 NO_RING = "the workers left no ring"
 NO_HAND_OFF = "no batch that was begun in a counted part left its worker"
 NOT_OFFERED = "this platform does not tell it"
+ACTIVE_EXCEEDS_RESERVED = (
+    "torch counts more pinned memory in use than it has allocated: this version does not keep the figure right"
+)
 
 
 def of_workers(trial: TrialEvidence) -> Iterator[Fact]:
@@ -115,21 +118,28 @@ def _allocator(trial: TrialEvidence) -> Iterator[Fact]:
     reason = trial.totals.missing("host_allocator") or "the pinned allocator was not read"
     steps = sum(block.steps for block in blocks)
     spent_ms = sum(allocator.alloc_ms for allocator in allocators)
-    active = [allocator.active_bytes for allocator in allocators if allocator.active_bytes is not None]
-    cached = [
-        max(each.reserved_bytes - each.active_bytes, 0)
+    levels = [
+        (each.active_bytes, each.reserved_bytes)
         for each in allocators
-        if each.reserved_bytes is not None and each.active_bytes is not None
+        if each.active_bytes is not None and each.reserved_bytes is not None
     ]
-    values: tuple[tuple[str, Scalar, str], ...] = (
-        ("host_allocations", sum(each.allocations for each in allocators) if allocators else None, "allocations"),
-        ("host_alloc_ms_per_step", spent_ms / steps if steps else None, "ms"),
-        ("pinned_active_bytes", max(active, default=None), "B"),
-        ("pinned_cached_bytes", max(cached, default=None), "B"),
-        ("pinned_reserved_bytes", trial.pinned_bytes, "B"),
+    kept = all(active <= reserved for active, reserved in levels)
+    believed = levels if kept else []
+    why_no_level = reason if kept else ACTIVE_EXCEEDS_RESERVED
+    values: tuple[tuple[str, Scalar, str, str], ...] = (
+        (
+            "host_allocations",
+            sum(each.allocations for each in allocators) if allocators else None,
+            "allocations",
+            reason,
+        ),
+        ("host_alloc_ms_per_step", spent_ms / steps if steps else None, "ms", reason),
+        ("pinned_active_bytes", max((active for active, _ in believed), default=None), "B", why_no_level),
+        ("pinned_cached_bytes", max((whole - active for active, whole in believed), default=None), "B", why_no_level),
+        ("pinned_reserved_bytes", trial.pinned_bytes, "B", reason),
     )
-    for name, value, unit in values:
-        yield fact(name, value, unit, trial.source, reason, trial=trial.id)
+    for name, value, unit, why in values:
+        yield fact(name, value, unit, trial.source, why, trial=trial.id)
     yield from _split(blocks, trial, reason)
 
 

@@ -132,3 +132,16 @@ def told(facts, trial, name):
 def reason(facts, trial, name):
     assert facts[name, trial].value is None
     return facts[name, trial].reason
+
+
+def test_a_counter_of_live_memory_that_exceeds_what_is_allocated_is_not_believed(found):
+    """As torch 2.11 counts it on CUDA."""
+
+    def leaking(block):
+        host = block.host_allocator
+        return block if host is None else replace(block, host_allocator=replace(host, active_bytes=1 << 40))
+
+    facts, _, _ = found(pin=True, altered=leaking)
+    assert told(facts, "nw4-pin1-nb1", "pinned_reserved_bytes")
+    for name in ("pinned_active_bytes", "pinned_cached_bytes"):
+        assert "does not keep the figure right" in reason(facts, "nw4-pin1-nb1", name)
