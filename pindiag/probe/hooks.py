@@ -65,7 +65,7 @@ def _wrap_iterator(session: Session) -> None:
         if watch is None:
             return advance(self)
         if watch.granted:
-            return session.serve_quickly(watch, self)
+            return session.serve_quickly(watch)
         follow = session.serve_next if watch is session.serving.running else session.watch_next
         return follow(watch)
 

@@ -139,7 +139,7 @@ class Session:
             choice.yielded(watch, wait_ns)
         return data
 
-    def serve_quickly(self, watch: Watch, iterator: Any) -> Any:
+    def serve_quickly(self, watch: Watch) -> Any:
         """The same as `serve_next` in a step that was granted: little code, since the script's step has cooled it."""
         entered = _now()
         watch.granted -= 1
@@ -147,7 +147,7 @@ class Session:
         hooked = tally.hooked_ns
         cpu = _thread_ns()
         try:
-            data = torch_advance(iterator)
+            data = torch_advance(watch.iterator)  # not the one that the script holds: a treatment has its own
         except Exception:
             return self._serve_failed(watch, entered)
         cpu = _thread_ns() - cpu

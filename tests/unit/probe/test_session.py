@@ -106,7 +106,7 @@ class Driven:
         """What the hook of an iterator's `__next__` does."""
         if self.watch.granted:
             self.quick += 1
-            return self.session.serve_quickly(self.watch, self.watch.iterator)
+            return self.session.serve_quickly(self.watch)
         return self.session.serve_next(self.watch)
 
     def until_stopped(self):
