@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import median
 
-from pindiag.analysis.gpu import gpu_step
+from pindiag.analysis.gpu import gpu_step, with_cure
 from pindiag.analysis.samplers import Window, sampler_figures
 from pindiag.analysis.stages import Totals
 from pindiag.analysis.trace import Event
@@ -190,7 +190,9 @@ class TrialEvidence:
         trace = self.run.traces.get(self.id)
         if trace is not None:
             return trace
-        return "no profiler window ran" if self.window is None else self.window.reason or "the trace is missing"
+        if self.window is None:
+            return "no profiler window ran"
+        return with_cure(self.window.reason or "the trace is missing")
 
     @cached_property
     def gpu(self) -> GpuStep | str:

@@ -17,10 +17,13 @@ from pindiag.model import GpuIdle, GpuStep, KernelTime
 
 LONGEST_KERNELS = 5
 LONGEST_NAME = 60
+CURE = (
+    "Run as root, in a container with --cap-add SYS_ADMIN, or load the nvidia module with "
+    "NVreg_RestrictProfilingToAdminUsers=0; end Nsight and DCGM, which may hold it"
+)
 REFUSED = (
     "the trace shows nothing of the device: the steps do not use it, or, probably, the driver refuses CUPTI to this "
-    "user. Run as root, in a container with --cap-add SYS_ADMIN, or load the nvidia module with "
-    "NVreg_RestrictProfilingToAdminUsers=0; end Nsight and DCGM, which may hold it"
+    f"user. {CURE}"
 )
 _CLUTTER = re.compile(r"^void |at::native::|\(anonymous namespace\)::")
 
@@ -63,6 +66,11 @@ def gpu_step(events: Sequence[Event], accelerator: str | None = "cuda") -> GpuSt
         idle=_idle(idle, main, wall) if told else None,
         longest_kernels=_longest(ran, steps),
     )
+
+
+def with_cure(reason: str) -> str:
+    """Why a profiler window has no trace, and what to do where the driver refused it."""
+    return f"{reason}. {CURE}" if "CUPTI" in reason else reason
 
 
 def _of_device(event: Event) -> bool:

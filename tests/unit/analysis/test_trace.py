@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pindiag.analysis.gpu import gpu_step
+from pindiag.analysis.gpu import gpu_step, with_cure
 from pindiag.analysis.trace import window
 from pindiag.store import read_trace
 
@@ -103,6 +103,12 @@ def test_rocm_does_not_tell_pinned_from_pageable():
 )
 def test_a_trace_that_tells_nothing_says_why(events, reason):
     assert reason in gpu_step(events)
+
+
+def test_a_profiler_that_was_refused_says_what_to_do():
+    told = with_cure("RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+    assert told.startswith("RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES. Run as root")
+    assert with_cure("no trace") == "no trace"
 
 
 def test_other_accelerators_have_no_driver_to_blame():
