@@ -1116,6 +1116,8 @@ class Recommendation(Base, frozen=True, kw_only=True):
     versus_baseline: Ratio | None
     firmness: Literal["verified", "measured", "provisional"]
     frontier: list[str]
+    fix: Fix | None = None
+    """The change that makes it of the script as written; None: keep what you have, or no gain was shown."""
 
 
 class Verification(Base, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pindiag.model import (
     SCHEMA_VERSION,
     AnyRecord,
@@ -15,6 +17,7 @@ from pindiag.model import (
     Drawing,
     Factor,
     Finding,
+    Fix,
     LoaderChosen,
     Report,
     RunSpec,
@@ -24,6 +27,7 @@ from pindiag.model import (
 from pindiag.store import RunDirectory, TraceEvent, read_trace
 
 if TYPE_CHECKING:
+    from pindiag.fixes import Places
     from pindiag.model import Analysis
 
 
@@ -58,7 +62,9 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     records = directory.records()
     analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
     inputs = rules.Inputs.of(analysis, between(analysis))
-    findings = _with_fixes(rules.judge(inputs), analysis, records, _sources(directory), _root(spec))
+    fixes = _fixes(analysis, records, _sources(directory), _root(spec))
+    findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
+    analysis = _with_fix(analysis, rules.recommended_fix(inputs), fixes)
     return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
 
 
@@ -87,18 +93,21 @@ def _sources(directory: RunDirectory) -> dict[str, str]:
     return loaded
 
 
-def _with_fixes(
-    findings: Sequence[Finding], analysis: Analysis, records: Sequence[AnyRecord], sources: Mapping[str, str], root: str
-) -> list[Finding]:
-    from pindiag import fixes
+def _fixes(analysis: Analysis, records: Sequence[AnyRecord], sources: Mapping[str, str], root: str) -> Places:
+    from pindiag.fixes import Places
 
     loader, maker = (None, None) if analysis.loader is None else (analysis.loader.chosen, analysis.loader.maker)
     sites = [site for record in records if isinstance(record, Block) for site in record.transfers]
     transfers = sorted({site.location for site in sites if site.kind == "to"})
-    return [
-        fixes.complete(finding, loader=loader, transfers=transfers, sources=sources, root=root, maker=maker)
-        for finding in findings
-    ]
+    return Places(loader=loader, transfers=transfers, sources=sources, root=root, maker=maker)
+
+
+def _with_fix(analysis: Analysis, fix: Fix | None, fixes: Places) -> Analysis:
+    """The recommendation with its change as a patch: a gain may be shown whose cause is not."""
+    if analysis.recommendation is None or fix is None:
+        return analysis
+    recommendation = msgspec.structs.replace(analysis.recommendation, fix=fixes.fix_for(fix))
+    return msgspec.structs.replace(analysis, recommendation=recommendation)
 
 
 def _report(analysis: Analysis, findings: list[Finding], verdict: Verdict, factors: list[Factor]) -> Report:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +14,7 @@ from pindiag.fixes.inserted import KEEP_THREADS
 from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
 from pindiag.model import Finding, Fix
 
-__all__ = ["GUARD", "Patch", "complete", "fix_for", "patch_loader", "patch_non_blocking", "unified_diff"]
+__all__ = ["GUARD", "Patch", "Places", "patch_loader", "patch_non_blocking", "unified_diff"]
 
 BY_HAND = {
     "intraop_threads": f"{KEEP_THREADS}  # before the loader is first iterated",
@@ -23,73 +24,64 @@ BY_HAND = {
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
-def complete(
-    finding: Finding,
-    *,
-    loader: str | None,
-    transfers: Iterable[str],
-    sources: Mapping[str, str],
-    root: str = "",
-    maker: str | None = None,
-) -> Finding:
-    """The finding with each of its fixes as a patch or a snippet; see `fix_for`."""
-    guard = finding.cause == "pin_without_accelerator"
-    done = [
-        fix_for(fix, loader=loader, transfers=transfers, sources=sources, root=root, guard=guard, maker=maker)
-        for fix in finding.fixes
-    ]
-    return msgspec.structs.replace(finding, fixes=done)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where the user's source can be changed.
 
-
-def fix_for(
-    fix: Fix,
-    *,
-    loader: str | None,
-    transfers: Iterable[str],
-    sources: Mapping[str, str],
-    root: str = "",
-    guard: bool = False,
-    maker: str | None = None,
-) -> Fix:
-    """Carry out a fix's changes in the user's files.
-
-    Args:
-        fix: what to change, from a rule.
+    Attributes:
         loader: file:line of the DataLoader call.
         transfers: file:line of each copy to the device.
         sources: the files' texts by the same paths.
-        root: folder that the diff's paths are relative to.
-        guard: pin only where there is an accelerator, in place of never.
+        root: folder that a diff's paths are relative to.
         maker: the library's module that makes the loader; None: the script does.
-
-    Returns:
-        The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
-        already; with a snippet of what the diff leaves to the user, and why; and with its arguments as they are
-        written where a framework makes the loader.
     """
-    called = callee(maker)
-    wanted = fix.changes.get("non_blocking")
-    places = list(transfers) if isinstance(wanted, bool) else []
-    changes = _of_loader(fix, called, guard=guard, moves=loader in places)
-    if "non_blocking" in changes:
-        places = [place for place in places if place != loader]
-    patches = _patches(loader, called, changes, sources, places=places, wanted=bool(wanted))
-    refused = {name: reason for each in patches for name, reason in each.refused.items()}
-    if isinstance(wanted, bool) and not places and "non_blocking" not in changes:
-        refused["non_blocking"] = "no copy to the device was seen in the script"
-    if "lazy_sync" in fix.changes:
-        refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
-    own, _ = called.translated(changes)
-    written = called.written(changes) if called.makers and own else None
-    diff = "".join(unified_diff(_relative(each.path, root), each.before, each.after) for each in patches)
-    return msgspec.structs.replace(
-        fix,
-        location=fix.location or (_place(called, patches) or loader if changes else next(iter(places), None)),
-        patch=diff or None,
-        snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})} | own, refused),
-        summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
-        written=written,
-    )
+
+    loader: str | None
+    transfers: Sequence[str]
+    sources: Mapping[str, str]
+    root: str = ""
+    maker: str | None = None
+
+    def complete(self, finding: Finding) -> Finding:
+        """The finding with each of its fixes as a patch or a snippet; see `fix_for`."""
+        guard = finding.cause == "pin_without_accelerator"
+        return msgspec.structs.replace(finding, fixes=[self.fix_for(fix, guard=guard) for fix in finding.fixes])
+
+    def fix_for(self, fix: Fix, *, guard: bool = False) -> Fix:
+        """Carry out a fix's changes in the user's files.
+
+        Args:
+            fix: what to change, from a rule.
+            guard: pin only where there is an accelerator, in place of never.
+
+        Returns:
+            The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
+            already; with a snippet of what the diff leaves to the user, and why; and with its arguments as they are
+            written where a framework makes the loader.
+        """
+        called = callee(self.maker)
+        wanted = fix.changes.get("non_blocking")
+        places = list(self.transfers) if isinstance(wanted, bool) else []
+        changes = _of_loader(fix, called, guard=guard, moves=self.loader in places)
+        if "non_blocking" in changes:
+            places = [place for place in places if place != self.loader]
+        patches = _patches(self.loader, called, changes, self.sources, places=places, wanted=bool(wanted))
+        refused = {name: reason for each in patches for name, reason in each.refused.items()}
+        if isinstance(wanted, bool) and not places and "non_blocking" not in changes:
+            refused["non_blocking"] = "no copy to the device was seen in the script"
+        if "lazy_sync" in fix.changes:
+            refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
+        own, _ = called.translated(changes)
+        written = called.written(changes) if called.makers and own else None
+        diff = "".join(unified_diff(_relative(each.path, self.root), each.before, each.after) for each in patches)
+        return msgspec.structs.replace(
+            fix,
+            location=fix.location or (_place(called, patches) or self.loader if changes else next(iter(places), None)),
+            patch=diff or None,
+            snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})} | own, refused),
+            summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
+            written=written,
+        )
 
 
 def _of_loader(fix: Fix, called: Callee, *, guard: bool, moves: bool) -> dict[str, Value]:

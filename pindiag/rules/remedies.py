@@ -56,6 +56,12 @@ def recommended_trial(facts: Facts) -> Trial | None:
     return trial if gain and gain.significant else None
 
 
+def recommended(facts: Facts) -> Fix | None:
+    """The change to the recommended trial."""
+    trial = recommended_trial(facts)
+    return measured_fix(trial, facts) if trial else None
+
+
 def _removes(trial: Trial, experiment: Experiment) -> bool:
     chosen, tried = trial.configuration, experiment.trial.configuration
     return all(getattr(chosen, key) == getattr(tried, key) for key in experiment.keys)

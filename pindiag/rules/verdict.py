@@ -12,7 +12,7 @@ from pindiag.rules import ceilings
 from pindiag.rules.inputs import Facts, Inputs, Missing, changes
 from pindiag.rules.ranking import is_cause, primary
 from pindiag.rules.registry import RULES
-from pindiag.rules.remedies import ROUNDS_TO_CLAIM, measured_fix, recommended_trial
+from pindiag.rules.remedies import ROUNDS_TO_CLAIM, recommended
 
 TWEAKS = typing.get_args(Tweak)
 LONGEST_ERROR = 16
@@ -69,7 +69,7 @@ def _say(first: Finding | None, findings: Sequence[Finding], facts: Facts) -> Sa
 
 
 def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
-    gain = _recommended_fix(facts)
+    gain = recommended(facts)
     if gain and gain.effect:
         return _gain_without_a_cause(gain, gain.effect, first, facts)
     if first.status in ("suspected", "not_settled") and is_cause(first.cause):
@@ -83,10 +83,10 @@ def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
 def _confirmed(first: Finding, facts: Facts) -> Said:
     headline = f"{LIMITS[first.cause]} is the limit: {_at_the_pin_thread(first, facts) or _now(facts)}."
     shown = _shown(first.fixes)[:1]
-    recommended = _recommended_fix(facts)
+    best = recommended(facts)
     lead = [_change(fix, facts) for fix in shown or first.fixes[:1]]
-    if recommended and all(fix.changes != recommended.changes for fix in shown):
-        lead.append(f"{'In its place' if shown else 'Meanwhile'}: {_small(_change(recommended, facts))}")
+    if best and all(fix.changes != best.changes for fix in shown):
+        lead.append(f"{'In its place' if shown else 'Meanwhile'}: {_small(_change(best, facts))}")
     return headline, " ".join(lead)
 
 
@@ -97,7 +97,7 @@ def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
         f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: "
         f"{'as written, unpinned, ' if unpinned else ''}{_now(facts)}."
     )
-    best = _recommended_fix(facts) or next(iter(_shown(one.fixes)), None)
+    best = recommended(facts) or next(iter(_shown(one.fixes)), None)
     alone = [
         f"Mending {_small(LIMITS[each.cause])} alone {_brings(fix, fix.effect)}."
         for each in confirmed
@@ -279,11 +279,6 @@ def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
     return next(
         (one for one in tried if one.tweak == tweak and changes(facts.configuration, one.configuration) == wanted), None
     )
-
-
-def _recommended_fix(facts: Facts) -> Fix | None:
-    trial = recommended_trial(facts)
-    return measured_fix(trial, facts) if trial else None
 
 
 def _shown(fixes: Sequence[Fix]) -> list[Fix]:

@@ -49,7 +49,7 @@ class Patch:
 
 
 def main_fix(report: Report) -> Fix | None:
-    """The change that the first screen shows: the primary finding's, else that of the recommendation."""
+    """The change that the first screen shows: a finding's that leads to the recommendation, else its own."""
     beyond = _beyond_arguments(report)
     if beyond is not None:
         return beyond
@@ -59,8 +59,8 @@ def main_fix(report: Report) -> Fix | None:
     finding = names.primary_finding(report)
     ordered = [one for one in report.findings if one is not finding and one.status in ("confirmed", "suspected")]
     fixes = [fix for one in ([finding] if finding else []) + ordered for fix in one.fixes]
-    wanted = [fix for fix in fixes if _leads_to(fix, report)]
-    return next(iter(wanted or [fix for fix in fixes if fix.effect is not None]), None)
+    wanted = next((fix for fix in fixes if _leads_to(fix, report)), None)
+    return wanted or recommended.fix or next((fix for fix in fixes if fix.effect is not None), None)
 
 
 def _beyond_arguments(report: Report) -> Fix | None:

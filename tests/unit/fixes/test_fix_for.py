@@ -1,6 +1,6 @@
 import subprocess
 
-from pindiag.fixes import complete, fix_for
+from pindiag.fixes import Places
 from pindiag.model import Finding, Fix, Safety
 
 TRAIN = """\
@@ -34,7 +34,7 @@ def make_fix(**changes):
 
 def done(fix, transfers=("/home/me/project/train.py:10", "/home/me/project/train.py:11"), **options):
     options = {"loader": "/home/me/project/train.py:4", "sources": SOURCES, "root": "/home/me/project", **options}
-    return fix_for(fix, transfers=transfers, **options)
+    return Places(transfers=transfers, **options).fix_for(fix)
 
 
 def test_one_patch_for_loader_and_copies_that_the_patch_tool_takes(tmp_path):
@@ -92,7 +92,7 @@ def test_without_an_accelerator_pinning_is_guarded_and_not_proposed_again():
         fixes=[make_fix(pin_memory=False)],
     )
     where = {"loader": "/home/me/project/train.py:4", "transfers": [], "root": "/home/me/project"}
-    fix = complete(finding, sources={"/home/me/project/train.py": pinned}, **where).fixes[0]
+    fix = Places(sources={"/home/me/project/train.py": pinned}, **where).complete(finding).fixes[0]
     assert "+    pin_memory=torch.cuda.is_available()," in fix.patch
     mended = pinned.replace("pin_memory=True", "pin_memory=torch.cuda.is_available()")
-    assert complete(finding, sources={"/home/me/project/train.py": mended}, **where).fixes[0].patch is None
+    assert Places(sources={"/home/me/project/train.py": mended}, **where).complete(finding).fixes[0].patch is None

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pindiag.fixes import complete, fix_for
+from pindiag.fixes import Places
 from pindiag.fixes.callee import TORCH, callee
 from pindiag.model import Finding
 
@@ -26,7 +26,7 @@ MADE = {"loader": AT, "root": "/home/me/project", "maker": "transformers.trainer
 
 
 def done(fix, source=TRAINER, transfers=(), **options):
-    return fix_for(fix, transfers=list(transfers), sources={FILE: source}, **{**MADE, **options})
+    return Places(transfers=list(transfers), sources={FILE: source}, **{**MADE, **options}).fix_for(fix)
 
 
 def test_training_arguments_are_changed_by_their_own_names():
@@ -97,7 +97,7 @@ def test_without_an_accelerator_pinning_is_guarded():
         explanation="-",
         fixes=[make_fix(pin_memory=False)],
     )
-    fix = complete(finding, transfers=[], sources={FILE: TRAINER}, **MADE).fixes[0]
+    fix = Places(transfers=[], sources={FILE: TRAINER}, **MADE).complete(finding).fixes[0]
     assert "+    dataloader_pin_memory=torch.cuda.is_available()," in fix.patch
     assert fix.written == "TrainingArguments(dataloader_pin_memory=torch.cuda.is_available())"
 

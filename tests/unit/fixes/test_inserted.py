@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from pindiag.fixes import fix_for
+from pindiag.fixes import Places
 from pindiag.fixes.inserted import KEEP_THREADS
 from pindiag.fixes.patch import patch
 
@@ -73,11 +73,8 @@ def test_with_arguments_it_is_one_patch():
 
 @pytest.mark.parametrize("options", [{"sources": {}}, {"loader": None}])
 def test_without_the_source_it_is_a_line_to_write_by_hand(options):
-    fix = fix_for(
-        make_fix(intraop_threads=16),
-        transfers=[],
-        **{"loader": "/home/me/project/train.py:4", "sources": SOURCES, **options},
-    )
+    where = {"loader": "/home/me/project/train.py:4", "sources": SOURCES, **options}
+    fix = Places(transfers=[], **where).fix_for(make_fix(intraop_threads=16))
     assert fix.patch is None
     assert fix.snippet.startswith(f"{KEEP_THREADS}  # before the loader is first iterated")
 

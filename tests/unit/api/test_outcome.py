@@ -1,0 +1,36 @@
+"""A run's report, assembled from its records alone."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pindiag.api import outcome
+from pindiag.report.sections.verdict import main_fix
+from pindiag.store import RunDirectory
+
+RECORDED = Path(__file__).parents[2] / "data" / "h200" / "live_article_floats.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    with tarfile.open(RECORDED) as archive:
+        archive.extractall(folder)
+    report, _ = outcome.assemble(RunDirectory.open(folder / "live_article_floats"))
+    return report
+
+
+def test_a_recommendation_has_its_change_as_a_patch(made):
+    fix = made.recommendation.fix
+    assert {name: fix.changes[name] for name in ("num_workers", "pin_memory")} == {"num_workers": 0, "pin_memory": True}
+    assert "+        pin_memory=True,\n" in fix.patch
+    assert fix.effect.kind == "verified"
+
+
+def test_it_is_shown_although_no_cause_is(made):
+    unsettled = msgspec.structs.replace(made, findings=[msgspec.structs.replace(f, fixes=[]) for f in made.findings])
+    assert main_fix(unsettled) is made.recommendation.fix
