@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import pindiag.probe
-from pindiag.model import AnyRecord, Base, BlockOrder, Configuration, LoaderKey, ProbeSpec, Treatment
+from pindiag.model import AnyRecord, Base, Block, BlockOrder, Configuration, LoaderKey, ProbeSpec, Treatment
 from pindiag.store import RunDirectory, read_journal
 
 T = TypeVar("T", bound=Base)
@@ -72,6 +72,24 @@ def under(block: int, trial: str, kind: str = "configuration", **changes: Any) -
     tweak = trial.split("+")[1] if kind == "tweak" else None
     made = msgspec.structs.replace(treatment(**changes), id=trial, kind=kind, ablation=ablation, tweak=tweak)
     return order(block=block, trial=trial, seconds=0.05, treatment=made)
+
+
+ABLATIONS = [
+    under(2, "nw1", num_workers=1),
+    under(3, "compute_only", "ablation"),
+    under(4, "loader_only-nw2-pin0", "ablation", num_workers=2, pin_memory=False),
+    under(5, "host_batch-pin0-nb0", "ablation", pin_memory=False, non_blocking=False),
+    under(6, "as-written"),
+]
+"""Treatments of all kinds, of scripts that move no batch to a device."""
+
+FEW = {"steps": 12, "settle_steps": 2, "seconds": 0}
+"""Makes a block as long on a fast machine as on a slow one."""
+
+
+def few(blocks: list[BlockOrder]) -> list[BlockOrder]:
+    """The same blocks of as many steps each, however long they take."""
+    return [msgspec.structs.replace(block, **FEW) for block in blocks]
 
 
 def then(*blocks: BlockOrder, what: str = "blocks") -> dict[str, Any]:
@@ -153,6 +171,29 @@ def launch(
     guard.cancel()
     output = run.target_log.read_text(errors="replace")
     return Result(run, returncode, output, decode(run), piped, ended_ns)
+
+
+def live(
+    folder: Path,
+    target: Path | str,
+    *args: str,
+    blocks: list[BlockOrder],
+    first: BlockOrder | None = None,
+    last: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Result:
+    """Run one live launch: a first block as written unless told otherwise, then the others one by one."""
+    answers = [*map(then, blocks), *([last] if last else [])]
+    return launch(folder, target, *args, isolation="live", blocks=[first or order()], answers=answers, **changes)
+
+
+def assert_all_counted(result: Result, blocks: list[BlockOrder]) -> None:
+    """The first block and those that followed were measured, and nothing was raised."""
+    assert result.returncode == 0, result.output
+    assert "Traceback" not in result.output
+    assert [(block.block, block.status) for block in result.all(Block)] == [
+        (number, "counted") for number in range(1, len(blocks) + 2)
+    ], result.output
 
 
 def _play(

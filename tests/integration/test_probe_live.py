@@ -22,7 +22,7 @@ from pindiag.model import (
     Window,
 )
 
-from .probe_harness import TARGETS, key, launch, order, then, under
+from .probe_harness import ABLATIONS, FEW, TARGETS, assert_all_counted, few, key, launch, live, order, then, under
 
 pytestmark = pytest.mark.integration
 
@@ -39,24 +39,9 @@ MIXED = [
     under(5, "nw1-pf4", num_workers=1, prefetch_factor=4),
     under(6, "as-written"),
 ]
-ABLATIONS = [
-    under(2, "nw1", num_workers=1),
-    under(3, "compute_only", "ablation"),
-    under(4, "loader_only-nw2-pin0", "ablation", num_workers=2, pin_memory=False),
-    under(5, "host_batch-pin0-nb0", "ablation", pin_memory=False, non_blocking=False),
-    under(6, "as-written"),
-]
-
-FEW = {"steps": 12, "settle_steps": 2, "seconds": 0}
-"""A block that is as long on a fast machine as on a slow one."""
 
 WORKERS_MATTER = ("eager", "persistent")
 """Styles whose sampler's seeds depend on whether torch makes a new iterator with workers for each epoch."""
-
-
-def live(tmp_path, target, *args, blocks, first=None, last=None, **changes):
-    answers = [*map(then, blocks), *([last] if last else [])]
-    return launch(tmp_path, target, *args, isolation="live", blocks=[first or order()], answers=answers, **changes)
 
 
 def as_without_us(tmp_path, style, workers, epochs):
@@ -65,14 +50,6 @@ def as_without_us(tmp_path, style, workers, epochs):
         workers = 0
     subprocess.run([sys.executable, INDICES, style, str(workers), str(epochs), path], check=True)
     return path.read_text().splitlines()
-
-
-def assert_all_counted(result, blocks):
-    assert result.returncode == 0, result.output
-    assert "Traceback" not in result.output
-    assert [(block.block, block.status) for block in result.all(Block)] == [
-        (number, "counted") for number in range(1, len(blocks) + 2)
-    ], result.output
 
 
 # ------------------------------------------------------------------------------------------------ the script's batches
@@ -131,7 +108,6 @@ def test_batches_out_of_order_are_all_given_and_none_twice(tmp_path):
 @pytest.mark.parametrize("style", ["plain", "distributed"])
 def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_end(tmp_path, style):
     path = tmp_path / "with.txt"
-    blocks = [msgspec.structs.replace(block, **FEW) for block in MIXED[:4]]
     unending = msgspec.structs.replace(MIXED[0], block=9, steps=100_000)
     result = live(
         tmp_path,
@@ -142,7 +118,7 @@ def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_
         str(path),
         natural_epochs=True,
         first=order(**FEW),
-        blocks=[*blocks, unending],
+        blocks=[*few(MIXED[:4]), unending],
     )
     assert path.read_text().splitlines() == as_without_us(tmp_path, style, 1, 30)
     assert result.one(TargetEnded).how == "finished"
@@ -150,41 +126,7 @@ def test_natural_epochs_leave_the_script_its_batches_its_random_numbers_and_its_
     assert "ended before" in result.all(Block)[-1].reason
 
 
-# ------------------------------------------------------------------------------------------------------ all loops
-
-
-@pytest.mark.parametrize(
-    "style",
-    [
-        "iterable",
-        "iterable_workers",
-        "own_batch_sampler",
-        "no_batch_size",
-        "custom_collate",
-        "lambda_collate",
-        "worker_init",
-        "subclass",
-        "by_hand",
-        "rebuilt",
-        "one_batch_each",
-        "with_validation",
-        "nested_validation",
-        "by_count",
-        "early_break",
-        "zipped",
-        "hand_written_sgd",
-        "inference",
-        "accumulating",
-        "generator",
-    ],
-)
-def test_all_loops_are_served_under_all_kinds_of_treatments(tmp_path, style):
-    blocks = [msgspec.structs.replace(block, **FEW) for block in ABLATIONS]
-    result = live(tmp_path, STYLES, style, blocks=blocks)
-    assert_all_counted(result, blocks)
-    samples = result.one(LoaderChosen).batch_samples
-    assert all(block.samples == samples * block.steps for block in result.all(Block))
-    assert result.one(TargetEnded).how == "stopped"
+# ----------------------------------------------------------------------------------------------------- what is shown
 
 
 def test_warnings_are_shown_as_often_as_without_us(tmp_path):
@@ -194,12 +136,6 @@ def test_warnings_are_shown_as_often_as_without_us(tmp_path):
     result = live(tmp_path, script, "num_workers=1, pin_memory=True", blocks=MIXED)
     assert_all_counted(result, MIXED)
     assert [result.output.count(text) for text in ("'pin_memory' argument", "UserWarning: my own")] == [1, 1]
-
-
-def test_a_script_that_swallows_everything_is_ended(tmp_path):
-    result = live(tmp_path, STYLES, "swallows", blocks=MIXED[:2])
-    assert_all_counted(result, MIXED[:2])
-    assert result.one(TargetEnded).how == "stopped"
 
 
 def test_non_blocking_belongs_to_the_block(tmp_path):

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from pindiag.model import Block, FirstStep, LoaderChosen, LoaderIterated, TargetEnded, TargetFailed, Unmeasured
 
-from .probe_harness import TARGETS, Result, key, launch, order
+from .probe_harness import ABLATIONS, TARGETS, Result, assert_all_counted, few, key, launch, live, order
 
 pytestmark = pytest.mark.integration
 
 STYLES = TARGETS / "styles.py"
 BY_STEP = "its batch came last before the first optimizer step"
+
+
+@pytest.fixture(scope="module")
+def in_style(tmp_path_factory):
+    """Launches a style, once for all tests: first as written, then under treatments of all kinds."""
+
+    @cache
+    def launched(style: str) -> Result:
+        return live(tmp_path_factory.mktemp(style), STYLES, style, blocks=few(ABLATIONS))
+
+    return launched
 
 
 def line(result: Result) -> str:
@@ -22,7 +34,7 @@ def line(result: Result) -> str:
 
 
 def assert_counted(result: Result, samples: int = 8) -> Block:
-    block = result.one(Block)
+    block = result.all(Block)[0]
     assert block.status == "counted", block
     assert block.steps >= 3
     assert block.samples == samples * block.steps
@@ -36,41 +48,42 @@ def assert_counted(result: Result, samples: int = 8) -> Block:
     return block
 
 
-@pytest.mark.parametrize(
-    ("style", "samples", "made"),
-    [
-        ("iterable", 8, "Lines()"),
-        ("iterable_workers", 8, "num_workers=2"),
-        ("batch_sampler", 8, "BatchSampler("),
-        ("own_batch_sampler", 10, "OwnBatches()"),
-        ("no_batch_size", 8, "batch_size=None"),
-        ("custom_collate", 8, "collate_fn=collate"),
-        ("lambda_collate", 8, "lambda"),
-        ("worker_init", 8, "worker_init_fn"),
-        ("context", 8, "multiprocessing_context"),
-        ("subclass", 8, "super().__init__(*args"),
-        ("by_hand", 8, "num_workers=1"),
-        ("rebuilt", 8, "for x, y in DataLoader"),
-        ("one_batch_each", 8, "DataLoader(Rows(), batch_size=8)"),
-        ("with_validation", 8, "train = "),
-        ("validation_first", 8, "train = "),
-        ("nested_validation", 8, "train = "),
-        ("by_count", 8, "train = "),
-        ("early_break", 8, "train = "),
-        ("accumulating", 8, "DataLoader(Rows()"),
-        ("workers_set_later", 8, "loader = "),
-        ("generator", 8, "yield from DataLoader"),
-    ],
-)
-def test_the_loader_that_feeds_optimizer_steps_is_found_and_counted(tmp_path, style, samples, made):
-    result = launch(tmp_path, STYLES, style)
+FED = [
+    ("iterable", 8, "Lines()"),
+    ("iterable_workers", 8, "num_workers=2"),
+    ("batch_sampler", 8, "BatchSampler("),
+    ("own_batch_sampler", 10, "OwnBatches()"),
+    ("no_batch_size", 8, "batch_size=None"),
+    ("custom_collate", 8, "collate_fn=collate"),
+    ("lambda_collate", 8, "lambda"),
+    ("worker_init", 8, "worker_init_fn"),
+    ("context", 8, "multiprocessing_context"),
+    ("subclass", 8, "super().__init__(*args"),
+    ("by_hand", 8, "num_workers=1"),
+    ("rebuilt", 8, "for x, y in DataLoader"),
+    ("one_batch_each", 8, "DataLoader(Rows(), batch_size=8)"),
+    ("with_validation", 8, "train = "),
+    ("validation_first", 8, "train = "),
+    ("nested_validation", 8, "train = "),
+    ("by_count", 8, "train = "),
+    ("early_break", 8, "train = "),
+    ("accumulating", 8, "DataLoader(Rows()"),
+    ("workers_set_later", 8, "loader = "),
+    ("generator", 8, "yield from DataLoader"),
+]
+"""Styles that make optimizer steps, the samples of a batch, and what stands in the line that makes their loader."""
+
+
+@pytest.mark.parametrize(("style", "samples", "made"), FED)
+def test_the_loader_that_feeds_optimizer_steps_is_found_and_counted(in_style, style, samples, made):
+    result = in_style(style)
     assert_counted(result, samples)
     assert made in line(result)
     assert result.one(LoaderChosen).why == BY_STEP
 
 
-def test_of_zipped_loaders_the_slower_one_is_chosen_and_the_other_named(tmp_path):
-    result = launch(tmp_path, STYLES, "zipped")
+def test_of_zipped_loaders_the_slower_one_is_chosen_and_the_other_named(in_style):
+    result = in_style("zipped")
     assert_counted(result)
     assert "several loaders" in result.one(LoaderChosen).why
     chosen = result.one(LoaderChosen)
@@ -79,24 +92,35 @@ def test_of_zipped_loaders_the_slower_one_is_chosen_and_the_other_named(tmp_path
 
 
 @pytest.mark.parametrize(("style", "why"), [("hand_written_sgd", "backward"), ("inference", "no optimizer was made")])
-def test_scripts_without_optimizer_steps_are_measured_by_batches(tmp_path, style, why):
-    result = launch(tmp_path, STYLES, style)
-    block = result.one(Block)
+def test_scripts_without_optimizer_steps_are_measured_by_batches(in_style, style, why):
+    result = in_style(style)
+    block = result.all(Block)[0]
     assert (block.status, block.samples) == ("counted", 8 * block.steps)
     assert why in result.one(LoaderChosen).why
 
 
+@pytest.mark.parametrize(
+    "style", [*(style for style, _, _ in FED), "zipped", "hand_written_sgd", "inference", "swallows"]
+)
+def test_all_loops_are_served_under_all_kinds_of_treatments(in_style, style):
+    result = in_style(style)
+    assert_all_counted(result, ABLATIONS)
+    samples = result.one(LoaderChosen).batch_samples
+    assert all(block.samples == samples * block.steps for block in result.all(Block))
+    assert result.one(TargetEnded).how == "stopped"
+
+
 @pytest.mark.parametrize("style", ["with_validation", "inference", "iterable_workers"])
-def test_a_named_loader_is_served_from_its_first_batch(tmp_path, style):
-    found = launch(tmp_path, STYLES, style).one(LoaderChosen)
+def test_a_named_loader_is_served_from_its_first_batch(tmp_path, in_style, style):
+    found = in_style(style).one(LoaderChosen)
     result = launch(tmp_path, STYLES, style, loader=found.key)
     assert result.one(Block).status == "counted"
     assert result.one(LoaderChosen).key == found.key
     assert result.one(LoaderChosen).batch_bytes == found.batch_bytes
 
 
-def test_workers_set_after_construction_are_the_baseline(tmp_path):
-    configuration = launch(tmp_path, STYLES, "workers_set_later").one(LoaderChosen).configuration
+def test_workers_set_after_construction_are_the_baseline(in_style):
+    configuration = in_style("workers_set_later").one(LoaderChosen).configuration
     assert (configuration.num_workers, configuration.prefetch_factor) == (1, 3)
 
 
@@ -153,13 +177,6 @@ def test_past_the_scripts_natural_end_is_said_when_it_fails_there(tmp_path):
     assert failed.one(Block).status == "failed"
     again = launch(tmp_path, STYLES, "one_cycle", blocks=[order(steps=60)], natural_epochs=True)
     assert again.one(TargetEnded).how == "finished"
-
-
-def test_a_script_that_swallows_everything_is_ended(tmp_path):
-    result = launch(tmp_path, STYLES, "swallows")
-    assert result.one(Block).status == "counted"
-    assert result.one(TargetEnded).how == "stopped"
-    assert result.returncode == 0
 
 
 def test_workers_that_sleep_for_seconds_do_not_hold_the_exit(tmp_path):

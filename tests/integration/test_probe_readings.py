@@ -8,7 +8,7 @@ import pytest
 
 from pindiag.model import Block, LoaderChosen, LoaderIterated, TransferSite, Window
 
-from .probe_harness import TARGETS, launch, order
+from .probe_harness import TARGETS, launch, order, treatment
 
 pytestmark = pytest.mark.integration
 
@@ -61,10 +61,8 @@ def test_the_loader_record_describes_the_batch_and_its_transfers(planted):
 
 
 @pytest.mark.parametrize("value", [True, False])
-def test_non_blocking_is_switched_for_every_copy_to_the_device(tmp_path, value):
-    from .probe_harness import treatment
-
-    found = launch(tmp_path, TARGETS / "planted.py", "transfers").one(LoaderChosen)
+def test_non_blocking_is_switched_for_every_copy_to_the_device(tmp_path, planted, value):
+    found = planted[0].one(LoaderChosen)
     result = launch(
         tmp_path, TARGETS / "planted.py", "transfers", loader=found.key, treatment=treatment(non_blocking=value)
     )
