@@ -152,8 +152,11 @@ def changed_arguments(
     return bound.args[1:], bound.kwargs, refused
 
 
-PROVOKED = {"num_workers": "This DataLoader will create", "pin_memory": "'pin_memory' argument is set"}
-"""How the warnings begin that changes of these arguments alone provoke."""
+PROVOKED = {
+    "num_workers": ("This DataLoader will create",),
+    "pin_memory": ("'pin_memory' argument is set", "pin memory device is set and"),
+}
+"""How the warnings begin that changes of these arguments alone provoke, in any version of torch."""
 
 
 class _Warnings:
@@ -178,7 +181,7 @@ class _Warnings:
 @contextlib.contextmanager
 def quiet(changes: Iterable[str]) -> Iterator[None]:
     """Silence the warnings of torch's loader that only a change of these arguments provokes."""
-    with silenced(tuple(PROVOKED[name] for name in changes if name in PROVOKED)):
+    with silenced(tuple(beginning for name in changes for beginning in PROVOKED.get(name, ()))):
         yield
 
 

@@ -53,14 +53,14 @@ ENTRIES = (
         source="https://github.com/pytorch/pytorch/pull/192722; the header CachingHostAllocator.h of 2.13.0 and 2.14.1",
     ),
     _torch(
-        (2, 11),
-        (2, 14),
-        versions="torch 2.11 and 2.13, where it was seen",
+        (2, 6),
+        (2, 15),
+        versions="torch 2.6 to 2.14 (seen in 2.6.0, 2.11, 2.13 and 2.14.1)",
         what="The pin thread of a loader with workers can leave the main thread with one intra-op thread: CPU work "
         "between batches was 1.9 to 4.1 times slower.",
         do="Call torch.set_num_threads(torch.get_num_threads()) before the first iter(loader).",
-        source="measured by pindiag's authors on an H200 with 16 cores; torch/utils/data/_utils/pin_memory.py; "
-        "`pindiag explain intraop_threads_lost`",
+        source="measured by pindiag's authors on an H200 with 16 cores (torch 2.11 and 2.13), the number of threads on "
+        "CPUs in the others; torch/utils/data/_utils/pin_memory.py; `pindiag explain intraop_threads_lost`",
     ),
     _torch(
         (2, 6),

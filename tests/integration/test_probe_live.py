@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from itertools import groupby, islice
 
 import msgspec
 import pytest
+from torch.utils.data import dataloader
 
 from pindiag.model import (
     Block,
@@ -135,7 +137,9 @@ def test_warnings_are_shown_as_often_as_without_us(tmp_path):
     script.write_text(script.read_text().replace("import sys", "import sys, warnings"))
     result = live(tmp_path, script, "num_workers=1, pin_memory=True", blocks=MIXED)
     assert_all_counted(result, MIXED)
-    assert [result.output.count(text) for text in ("'pin_memory' argument", "UserWarning: my own")] == [1, 1]
+    of_torch = "'pin_memory' argument"
+    warns = of_torch in inspect.getsource(dataloader)  # torch 2.6 says nothing
+    assert [result.output.count(text) for text in (of_torch, "UserWarning: my own")] == [int(warns), 1]
 
 
 def test_non_blocking_belongs_to_the_block(tmp_path):

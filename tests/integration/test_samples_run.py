@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .probe_harness import LEFT_OF_TWO_THREADS, TARGETS
+from .probe_harness import TARGETS
 
 pytestmark = pytest.mark.integration
 
@@ -75,7 +75,7 @@ def test_the_photographs_are_cut_once(tmp_path):
 @pytest.mark.parametrize(
     ("pinned", "mend", "threads"),
     [
-        (True, "", LEFT_OF_TWO_THREADS),
+        (True, "", 1),
         (True, "torch.set_num_threads(torch.get_num_threads())", 2),
         (False, "", 2),
     ],

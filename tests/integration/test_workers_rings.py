@@ -18,10 +18,12 @@ from pindiag.store import read_ring
 
 pytestmark = pytest.mark.integration
 
+TARGETS = Path(__file__).resolve().parents[1] / "targets"
+
 PREPARE = """
 import json, os, sys, time, torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
-sys.path.append({probe!r})
+sys.path += [{probe!r}, {targets!r}]
 from pindiag_probe import births, files, pinning, workers
 
 def spin(seconds):
@@ -82,7 +84,7 @@ class Child:
         self.rings.mkdir()
         probe = folder / "probe"
         shutil.copytree(Path(pindiag.probe.__path__[0]), probe / "pindiag_probe")
-        self.prepare = PREPARE.format(probe=str(probe), rings=str(self.rings))
+        self.prepare = PREPARE.format(probe=str(probe), targets=str(TARGETS), rings=str(self.rings))
 
     def start(self, statements: str) -> subprocess.Popen[str]:
         body = "".join(f"    {line}\n" for line in statements.strip().splitlines())
@@ -300,10 +302,8 @@ list(DataLoader(Data("writes"), 4, num_workers=2, multiprocessing_context="spawn
 
 
 EMULATED_ACCELERATOR = """
-torch.accelerator.is_available = lambda: True
-torch.accelerator.current_accelerator = lambda *_: torch.device("cuda")
-torch.accelerator.current_device_index = lambda: 0
-torch.accelerator.set_device_index = lambda *_: None
+from pretended_pinning import pretend_pinning
+pretend_pinning()
 pinned = []
 def pin(self, *_):
     began = time.monotonic_ns()

@@ -15,7 +15,7 @@ CASES = [
     ("turns the tuples of a batch into lists", ["2.6.0", "2.9.1"], ["2.10.0", "2.13.0"]),
     ("not asked for its own pin_memory()", ["2.9.0", "2.10.0"], ["2.11.0"]),
     ("pin_memory_device is ignored", ["2.9.0", "2.14.1"], ["2.8.0"]),
-    ("with one intra-op thread", ["2.11.0", "2.13.0"], ["2.10.0", "2.14.0"]),
+    ("with one intra-op thread", ["2.6.0", "2.11.0", "2.13.0", "2.14.1"], ["2.15.0"]),
     ("torch.profiler window", ["2.11.0+cu130"], ["2.10.0", "2.12.0"]),
 ]
 

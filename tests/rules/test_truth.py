@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pindiag import rules
+from tests.toml import read_toml
 
 from .build import inputs
 
-tomllib = pytest.importorskip("tomllib")
-TRUTH = tomllib.loads((Path(__file__).parents[2] / "samples" / "truth.toml").read_text())
+TRUTH = read_toml(Path(__file__).parents[2] / "samples" / "truth.toml")
 SHARE = st.floats(0, 1)
 ANY = dict.fromkeys(
     ("wait_share", "transfer_share", "worker_busy_share", "run_delay_share", "target_cpu_share", "main_cpu_share"),

@@ -12,6 +12,7 @@ import time
 import zlib
 
 import torch
+from pretended_pinning import pretend_pinning
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 
@@ -109,11 +110,7 @@ def unpicklable():
 
 def left_over():
     """Prints after each step which processes and pin threads are there."""
-    torch.accelerator.is_available = lambda: True
-    torch.accelerator.current_accelerator = lambda *_: torch.device("cuda")
-    torch.accelerator.current_device_index = lambda: 0
-    torch.accelerator.set_device_index = lambda *_: None
-    torch.Tensor.pin_memory = lambda self, *_: self.clone()
+    pretend_pinning()
 
     def say():
         pins = sum(thread.name.endswith("(_pin_memory_loop)") for thread in threading.enumerate())

@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 import pindiag
-
-try:
-    import tomllib
-except ModuleNotFoundError:
-    import tomli as tomllib
+from tests.toml import read_toml
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = read_toml(ROOT / "pyproject.toml")
 CONTRACTS = PROJECT["tool"]["importlinter"]["contracts"]
 MEETING_PLACES = {"pindiag.api", "pindiag.cli", "pindiag.__main__", "pindiag.__init__"}
 

@@ -16,6 +16,7 @@ from pindiag import api
 from pindiag.model import Block, Report, Window
 from pindiag.report import redact_report
 from pindiag.store import RunDirectory
+from tests.toml import read_toml
 
 DATA = Path(__file__).parents[1] / "data" / "h200"
 LARGE_BYTES = 10_000_000
@@ -118,11 +119,7 @@ def test_pinned_copies_are_told_from_pageable_ones(made: Report) -> None:
 
 def test_the_truth_of_the_sample_holds(made: Report, run: RunDirectory) -> None:
     """No cause is confirmed that samples/truth.toml excludes."""
-    try:
-        import tomllib
-    except ModuleNotFoundError:
-        import tomli as tomllib
-    truth = tomllib.loads((Path(__file__).parents[2] / "samples" / "truth.toml").read_text())
+    truth = read_toml(Path(__file__).parents[2] / "samples" / "truth.toml")
     excluded = truth[run.path.name.removeprefix("live_")]["cuda"]["never"]
     assert not [f.cause for f in made.findings if f.status == "confirmed" and f.cause in excluded]
 

@@ -9,15 +9,11 @@ import pytest
 
 from pindiag.model import Configuration
 from pindiag.rules.catalogue import catalogue
-
-try:
-    import tomllib
-except ModuleNotFoundError:
-    import tomli as tomllib
+from tests.toml import read_toml
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SCRIPTS = sorted(path.stem for path in SAMPLES.glob("*.py"))
-TRUTH = tomllib.loads((SAMPLES / "truth.toml").read_text())
+TRUTH = read_toml(SAMPLES / "truth.toml")
 CAUSES = {rule.name for rule in catalogue()}
 VERDICTS = [pytest.param(TRUTH[name][where], id=f"{name}.{where}") for name in TRUTH for where in TRUTH[name]]
 
