@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -43,7 +44,8 @@ def made(run: RunDirectory) -> Report:
 
 def test_something_is_recorded() -> None:
     fresh = {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"}
-    assert fresh | {f"live_{name}" for name in (*fresh, "encoder_on_cpu")} <= set(RECORDED)
+    others = {"live_encoder_on_cpu", "live_item_every_step", "live_many_small_layers"}
+    assert fresh | {f"live_{name}" for name in fresh} | others <= set(RECORDED)
 
 
 def figures(value: Any, path: str = "") -> dict[str, Any]:
@@ -150,3 +152,56 @@ def test_live_and_fresh_side_by_side(made: Report) -> None:
     assert made.recommendation.configuration.num_workers == 0
     assert made.recommendation.versus_baseline is not None
     assert made.recommendation.versus_baseline.ratio == verified.ratio
+
+
+def facts_of_the_baseline(made: Report) -> dict[str, Any]:
+    return {fact.name: fact for fact in made.facts if fact.trial == made.baseline}
+
+
+@pytest.mark.parametrize("run", ["live_item_every_step"], indirect=True)
+def test_values_read_in_each_step_are_named_with_their_line(made: Report) -> None:
+    facts = facts_of_the_baseline(made)
+    assert facts["syncs_per_step"].value == 2
+    assert "item_every_step.py:50, item" in facts["sync_ms_per_step"].source
+
+
+@pytest.mark.parametrize(
+    ("run", "busy", "cause"),
+    [("live_many_small_layers", (0.0, 0.2), "launch_bound"), ("live_healthy_compute", (0.9, 1.0), "compute_bound")],
+    indirect=["run"],
+)
+def test_a_launch_bound_script_is_told_from_a_device_bound_one(made: Report, busy: Any, cause: str) -> None:
+    facts = facts_of_the_baseline(made)
+    assert busy[0] < facts["gpu_busy_share"].value < busy[1]
+    assert made.verdict.primary_cause == cause
+
+
+@pytest.mark.parametrize(
+    ("run", "starved"),
+    [
+        ("live_augment_resnet", (0.8, 1.0)),
+        ("live_many_small_layers", (0.05, 0.2)),
+        ("live_item_every_step", (0.0, 0.02)),
+        ("live_healthy_compute", (0.0, 0.001)),
+    ],
+    indirect=["run"],
+)
+def test_starvation_on_the_gpus_own_clock(made: Report, starved: Any) -> None:
+    """A loader that cannot keep up starves it, a step that fills it does not."""
+    facts = facts_of_the_baseline(made)
+    assert starved[0] <= facts["gpu_starved_share"].value <= starved[1]
+    assert facts["gpu_starved_ms"].value <= facts["wait_ms"].value * 1.05
+
+
+@pytest.mark.parametrize("run", ["live_article_floats"], indirect=True)
+def test_pageable_copies_of_the_journal(made: Report) -> None:
+    facts = facts_of_the_baseline(made)
+    assert 4 < facts["transfer_gb_per_s"].value < 7
+    assert (facts["transfer_pinned_share"].value, facts["transfer_non_blocking_share"].value) == (0, 0)
+
+
+@pytest.mark.parametrize("run", ["article_floats"], indirect=True)
+def test_pinned_copies_of_the_window(made: Report) -> None:
+    pinned = [t.gpu.copy_gb_per_s for t in made.trials if t.gpu and t.configuration.pin_memory and t.gpu.copy_gb_per_s]
+    assert pinned
+    assert median(pinned) > 50
