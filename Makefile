@@ -3,12 +3,15 @@
 # make test-frameworks   loops that Lightning, Accelerate and others run
 #
 # Both make .venv with $(PYTHON) where it is missing. CONSTRAINTS=/dev/null takes whatever torch there is.
+# PROCESSES=0 runs the tests one after the other.
 
 PYTHON ?= python3
 VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 SAMPLE ?= samples/augment_resnet.py
 DEMO ?= pindiag-runs/demo
+# One more than the two cores of CI: tests of children wait for them half of the time.
+PROCESSES ?= 3
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -21,7 +24,7 @@ demo: $(VENV)/installed
 	@echo "report: $(abspath $(DEMO)/report.html)"
 
 test: $(VENV)/installed $(VENV)/tools lint
-	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest
+	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 test-frameworks: $(VENV)/frameworks
 	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest tests/frameworks

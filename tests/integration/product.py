@@ -97,14 +97,17 @@ class Product:
         )
 
     def __call__(self, *words: str, timeout_s: float = 200) -> subprocess.CompletedProcess[str]:
-        child = self.start(*words)
+        return self.end(self.start(*words), timeout_s)
+
+    def end(self, child: subprocess.Popen[str], timeout_s: float = 200) -> subprocess.CompletedProcess[str]:
+        """Wait for what was started."""
         try:
             out, err = child.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=30)
-            raise AssertionError(f"{words} took longer than {timeout_s} s:\n{out}\n{err}") from None
-        return subprocess.CompletedProcess(words, child.returncode, out, err)
+            raise AssertionError(f"{child.args} took longer than {timeout_s} s:\n{out}\n{err}") from None
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 
     def report(self, name: str = "out") -> Report:
         return RunDirectory.open(self.folder / name).read_report()

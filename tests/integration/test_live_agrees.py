@@ -30,14 +30,24 @@ class Swept:
         return [launch for launch in self.journal.launches if launch.isolation == "live"]
 
 
-@pytest.fixture(scope="module", params=GRIDS)
-def swept(request, tmp_path_factory) -> Swept:
-    name = request.param
-    product = Product(tmp_path_factory.mktemp(name))
-    grid = f"num_workers={GRIDS[name]}"
-    done = product("run", str(TARGET), "--sweep", "-o", "out", "--grid", grid, *ASKED, "--", name)
-    assert done.returncode == 0, done.stderr
-    return Swept(RunDirectory.open(product.folder / "out"))
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory) -> dict[str, Swept]:
+    """All of them, side by side: they wait and hardly compute."""
+    products = {name: Product(tmp_path_factory.mktemp(name)) for name in GRIDS}
+    children = {
+        name: product.start(
+            "run", str(TARGET), "--sweep", "-o", "out", "--grid", f"num_workers={GRIDS[name]}", *ASKED, "--", name
+        )
+        for name, product in products.items()
+    }
+    said = {name: product.end(children[name]).stderr for name, product in products.items()}
+    assert {name: child.returncode for name, child in children.items()} == dict.fromkeys(GRIDS, 0), said
+    return {name: Swept(RunDirectory.open(product.folder / "out")) for name, product in products.items()}
+
+
+@pytest.fixture(params=GRIDS)
+def swept(request, sweeps) -> Swept:
+    return sweeps[request.param]
 
 
 def test_the_fastest_is_found(swept):

@@ -1,4 +1,7 @@
-"""Training loops that write down which samples each step got; arguments: style, workers, epochs, where to write."""
+"""Training loops that write down which samples each step got.
+
+Arguments: style, workers, epochs, where to write; then those of the next training, if there is one.
+"""
 
 import itertools
 import sys
@@ -63,8 +66,7 @@ def whole(loader):
             continue
 
 
-def main():
-    style, workers, epochs, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+def train(style, workers, epochs, path):
     torch.manual_seed(1)
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
@@ -84,4 +86,6 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    words = iter(sys.argv[1:])
+    for style, workers, epochs, path in zip(words, words, words, words):
+        train(style, int(workers), int(epochs), path)
