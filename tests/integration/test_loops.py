@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pindiag.model import Block, LoaderIterated, TargetEnded
@@ -60,5 +62,10 @@ def test_a_process_that_the_script_set_up_by_itself_is_left_as_it_is(tmp_path):
     result = swept(tmp_path, script, blocks=blocks)
     assert_swept(result, script, blocks)
     without = plain(tmp_path / "plain", script)
-    assert result.output == without.stdout
+    assert without_numbers(result.output) == without_numbers(without.stdout)
     assert result.returncode == without.returncode == 1
+
+
+def without_numbers(output):
+    """Python 3.12 warns of a fork beside threads, with the process's number."""
+    return re.sub(r"pid=\d+", "pid=", output)

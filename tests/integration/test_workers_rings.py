@@ -139,7 +139,8 @@ def test_planted_hand_off(child: Child, method: str) -> None:
     child(
         f"""
 install()
-list(DataLoader(Data("quick"), 4, num_workers=2, collate_fn=parcel, multiprocessing_context="{method}"))
+for _ in DataLoader(Data("quick"), 4, num_workers=2, collate_fn=parcel, multiprocessing_context="{method}"):
+    time.sleep(0.05)  # a worker that is ended at once does not tell of its last batch
 """
     )
     batches = child.batches()

@@ -44,6 +44,13 @@ def test_torch_stays_out_of_the_parent_and_of_what_judges():
     assert allowed == {"pindiag.probe"}
 
 
+def test_the_oldest_python_is_the_one_that_lint_and_types_are_checked_for():
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    assert PROJECT["tool"]["mypy"]["python_version"] == oldest
+    assert f"Python {oldest} or newer" in (ROOT / "README.md").read_text()
+
+
 def test_ci_is_a_script_that_runs():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
