@@ -95,8 +95,8 @@ def clone(loader: Any, changes: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         else:
             state[name] = value
     normalise(state)
-    for name in changes.keys() - refused.keys() - {"batch_size"}:
-        if state[name] != changes[name]:
+    for name, value in changes.items():
+        if name != "batch_size" and state[name] != value:
             refused[name] = "it needs num_workers > 0"
     return twin, refused
 

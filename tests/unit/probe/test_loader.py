@@ -136,6 +136,12 @@ def test_only_what_a_change_provokes_is_silent(monkeypatch):
         assert warnings_of(lambda: iter(DataLoader(DATA, pin_memory=True))) == []
 
 
+def test_refusals_come_in_the_order_in_which_changes_were_asked_for():
+    wanted = {"timeout": 3, "prefetch_factor": 4, "persistent_workers": True}
+    for asked in (wanted, dict(reversed(wanted.items()))):
+        assert list(clone(DataLoader(DATA), asked)[1]) == list(asked)
+
+
 @pytest.mark.parametrize(
     "said",
     [

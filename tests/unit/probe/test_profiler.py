@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pindiag.probe.profiler import _all_threads
+
 SCRIPT = """
 import json, sys, threading
 import torch
@@ -70,7 +72,9 @@ for case in sys.argv[1].split():
     print(json.dumps({"case": case, **window.record(), "seen": seen}))
 """
 OWN = "the script runs a profiler of its own"
-CHILDREN = ("before prepared", "running thread warm after refused")
+IN_ANY_THREAD = _all_threads() is not None
+"""Whether a session can be ended by another thread than its own: not in torch 2.6."""
+CHILDREN = ("before prepared", f"running {'thread' if IN_ANY_THREAD else ''} warm after refused")
 """Cases that share a process: in one the script has the first session, in the other the probe."""
 
 
@@ -93,7 +97,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
         ("prepared", 0, OWN, 1),
         ("warm", 0, OWN, 1),
         ("running", 0, OWN, 1),
-        ("thread", 0, OWN, 1),
+        pytest.param(
+            *("thread", 0, OWN, 1),
+            marks=pytest.mark.skipif(not IN_ANY_THREAD, reason="torch 2.6 ends a session in its own thread only"),
+        ),
         ("after", 3, None, 1),
         ("refused", 0, "RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES", None),
     ],
