@@ -13,6 +13,8 @@ from .probe_harness import TARGETS, launch, order, treatment
 pytestmark = pytest.mark.integration
 
 WITHIN = 0.1
+FETCH_MS, OPTIMIZER_MS = 10, 5
+"""What planted.py sleeps in each step."""
 BYTES = 4 * 64 * 64 * 4
 
 
@@ -28,8 +30,9 @@ def planted(tmp_path_factory):
 def test_wait_step_and_optimizer_are_those_of_the_targets_own_clock(planted):
     result, own_ms = planted
     block = result.one(Block)
-    assert block.wait_ms == pytest.approx(own_ms["wait"], rel=WITHIN)
-    assert block.optimizer_ms == pytest.approx(own_ms["optimizer"], rel=WITHIN)
+    # a sleep takes no less, and what lies within the script's clock takes no more, on a busy machine too
+    assert FETCH_MS * block.steps <= block.wait_ms <= own_ms["wait"]
+    assert OPTIMIZER_MS * block.steps <= block.optimizer_ms <= own_ms["optimizer"]
     assert sum(block.step_ms) == pytest.approx(own_ms["step"], rel=WITHIN)
     assert block.seconds * 1e3 == pytest.approx(own_ms["step"], rel=WITHIN)
 
