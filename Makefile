@@ -11,7 +11,7 @@ CONSTRAINTS ?= constraints.txt
 SAMPLE ?= samples/augment_resnet.py
 DEMO ?= pindiag-runs/demo
 # One more than the two cores of CI: tests of children wait for them half of the time.
-PROCESSES ?= 3
+PROCESSES ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
