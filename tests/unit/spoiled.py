@@ -29,3 +29,4 @@ def spoil(monkeypatch: pytest.MonkeyPatch, aside: Path, path: Path, way: str) ->
 
     monkeypatch.setattr("builtins.open", opened)
     monkeypatch.setattr("io.open", opened)
+    monkeypatch.setattr(Path, "open", opened)  # that of Python 3.10 took io.open when it was imported
