@@ -55,12 +55,13 @@ def run(
         PlatformRefused, TargetNotFound, NoTorch, GridError, OutputRefused: before anything is started.
         NoLoader: the script ended without training from a DataLoader.
     """
+    precheck.platform(sys.platform)
+
     from pindiag.launch.cpus import usable_cpus
     from pindiag.launch.session import Session
     from pindiag.plan.grid import parse_grid
 
     progress = progress or Silence()
-    precheck.platform(sys.platform)
     python = precheck.interpreter(python)
     if grid is not None:
         parse_grid(grid)

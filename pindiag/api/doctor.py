@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,9 +32,12 @@ def examine(*, python: str | None = None, progress: Observer | None = None) -> D
         progress: is told what is measured next.
 
     Raises:
+        PlatformRefused: on Windows.
         UsageError: there is no interpreter of this name.
         KeyboardInterrupt: Ctrl-C; no process is left behind.
     """
+    precheck.platform(sys.platform)
+
     from pindiag.launch import doctor
     from pindiag.launch.machine import read_machine
     from pindiag.launch.nvml import Nvml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,7 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     fixes = _fixes(analysis, records, _sources(directory), _root(spec))
     findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
     analysis = _with_fix(analysis, rules.recommended_fix(inputs), fixes)
+    inputs = dataclasses.replace(inputs, recommendation=analysis.recommendation)
     return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
 
 

@@ -37,7 +37,7 @@ print(json.dumps([torch(), problem()]))
 
 
 def platform(name: str) -> None:
-    """Refuse to run where a target could be neither steered nor cleaned up after.
+    """Refuse to start anything where it could be neither steered nor cleaned up after.
 
     Args:
         name: `sys.platform`.
@@ -47,8 +47,8 @@ def platform(name: str) -> None:
     """
     if name == "win32":
         raise PlatformRefused(
-            "pindiag cannot run a script on Windows: a process there inherits no pipes to be told its blocks over, "
-            "and what it leaves behind cannot be killed as a group.",
+            "pindiag cannot measure on Windows: a process there inherits no pipes to be told what to do over, and what "
+            "it leaves behind cannot be killed as a group.",
             "Run it under WSL 2, which is Linux.",
         )
 

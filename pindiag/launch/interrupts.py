@@ -10,11 +10,6 @@ from typing import Any
 _NAMES = {"SIGINT": "interrupted by Ctrl-C"}
 
 
-def _numbers() -> list[signal.Signals]:
-    """Those of the three that the platform has: Windows knows no hang-up."""
-    return [number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP")]
-
-
 class Interrupts:
     """While entered, SIGINT, SIGTERM and SIGHUP raise nothing: they are remembered, also a second one.
 
@@ -29,8 +24,8 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number in _numbers():
-                if number.name == "SIGHUP" and signal.getsignal(number) is signal.SIG_IGN:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                     continue  # under nohup a hang-up is not meant
                 self._before[number] = signal.signal(number, self._remember)
         return self

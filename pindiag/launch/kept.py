@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -21,11 +22,6 @@ import msgspec
 
 from pindiag.model import FilesSettled, FileTouched
 from pindiag.store import RunDirectory, read_journal
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 OFFLINE_ENVIRONMENT = {
     "CLEARML_OFFLINE_MODE": "1",
@@ -64,8 +60,6 @@ class _Launch:
 
     def is_running(self) -> bool:
         """Whether a process of this launch is still alive (it holds a lock for as long)."""
-        if fcntl is None:
-            return False
         try:
             with (self.kept / "alive").open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from . import device, pinning
 from .starvation import Starvation
-from .transfers import Tally, Transfers
+from .tally import Tally
+from .transfers import Transfers
 
 SETTLE_STEPS = 3
 """Steps beyond the queue's turn-over before counting."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import functools
 import itertools
 import json
@@ -22,11 +23,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .imports import after_import
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | os.O_CREAT
 _SQLITE_CAP_BYTES = 64 << 20
@@ -103,8 +99,7 @@ class _Guard:
         self.numbers = itertools.count(1)
         self.local = threading.local()
         self.alive = os.open(os.path.join(self.kept, "alive"), os.O_RDWR | os.O_CREAT, 0o600)
-        if fcntl is not None:
-            fcntl.flock(self.alive, fcntl.LOCK_SH)
+        fcntl.flock(self.alive, fcntl.LOCK_SH)
 
     # ------------------------------------------------------------------------------------------ what is seen
 
@@ -450,12 +445,10 @@ class _Journal:
         """Exclude the other threads and processes of the launch."""
         fd = os.open(os.path.join(self.folder, f"{self.prefix[:-1]}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            if fcntl is not None:
-                fcntl.flock(fd, fcntl.LOCK_EX)
+            fcntl.flock(fd, fcntl.LOCK_EX)
             yield
         finally:
-            if fcntl is not None:
-                fcntl.flock(fd, fcntl.LOCK_UN)
+            fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
     def of_others(self) -> Iterator[dict[str, Any]]:

@@ -19,8 +19,9 @@ from .loaders import Loaders
 from .recorder import Recorder
 from .serving import Serving, torch_advance
 from .stop import Stopper
+from .tally import Tally
 from .training import Training
-from .transfers import Tally, Transfers
+from .transfers import Transfers
 from .turns import turns
 from .watch import Watch
 
@@ -72,8 +73,7 @@ class Session:
         if self._choice is not None:
             self._choice.install()
         hooks.install(self)
-        if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-            os.register_at_fork(after_in_child=self._leave)
+        os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
         """This is a child of the target: its steps are its own affair."""

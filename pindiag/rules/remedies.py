@@ -57,9 +57,11 @@ def recommended_trial(facts: Facts) -> Trial | None:
 
 
 def recommended(facts: Facts) -> Fix | None:
-    """The change to the recommended trial."""
-    trial = recommended_trial(facts)
-    return measured_fix(trial, facts) if trial else None
+    """The change to the recommended trial; as it was carried out in the user's files, where it was."""
+    recommendation, trial = facts.inputs.recommendation, recommended_trial(facts)
+    if recommendation is None or trial is None:
+        return None
+    return recommendation.fix or measured_fix(trial, facts)
 
 
 def _removes(trial: Trial, experiment: Experiment) -> bool:

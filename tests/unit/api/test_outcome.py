@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pindiag import rules
 from pindiag.api import outcome
 from pindiag.report.sections.verdict import main_fix
 from pindiag.store import RunDirectory
@@ -34,3 +35,17 @@ def test_a_recommendation_has_its_change_as_a_patch(made):
 def test_it_is_shown_although_no_cause_is(made):
     unsettled = msgspec.structs.replace(made, findings=[msgspec.structs.replace(f, fixes=[]) for f in made.findings])
     assert main_fix(unsettled) is made.recommendation.fix
+
+
+def test_the_verdict_says_it_as_the_framework_takes_it(made):
+    """The headline and the patch beside it are about one change, in the same words."""
+    fix = msgspec.structs.replace(made.recommendation.fix, written="Arguments(loader_workers=0)", location="a.py:3")
+    inputs = rules.Inputs(
+        trials=made.trials,
+        baseline=made.baseline,
+        loader=made.loader,
+        verification=made.verification,
+        recommendation=msgspec.structs.replace(made.recommendation, fix=fix),
+    )
+    said = rules.verdict([finding for finding in made.findings if not finding.fixes], inputs)
+    assert said.headline.startswith("Set `Arguments(loader_workers=0)` at a.py:3: ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import psutil
 import pytest
 
 from pindiag.launch import cgroups, guardian, machine, numa, stacks
-from pindiag.launch.interrupts import Interrupts, _numbers
 from pindiag.launch.machine import read_machine
 from pindiag.launch.nvml import Nvml
 from pindiag.launch.processes import Tree
@@ -56,14 +54,6 @@ def test_damaged_lines_of_meminfo_cost_no_other(tmp_path: Path) -> None:
     (tmp_path / "proc/meminfo").write_text("Cached: x kB\nMemAvailable: 3 kB\n")
     read = MachineReader(tmp_path).read()
     assert (read["memory_available_bytes"], read["memory_cached_bytes"]) == (3072, None)
-
-
-def test_interrupts_where_there_is_no_hang_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(signal, "SIGHUP")
-    assert {number.name for number in _numbers()} >= {"SIGINT", "SIGTERM"}
-    with Interrupts() as interrupts:
-        signal.raise_signal(signal.SIGTERM)
-    assert interrupts.reason == "ended by SIGTERM"
 
 
 MACHINE = {

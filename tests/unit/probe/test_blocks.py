@@ -5,7 +5,8 @@ import pytest
 from pindiag.probe import blocks
 from pindiag.probe.blocks import Block, Reading
 from pindiag.probe.starvation import Pairs, Starvation
-from pindiag.probe.transfers import Tally, Transfers
+from pindiag.probe.tally import Tally
+from pindiag.probe.transfers import Transfers
 
 MS = 1_000_000
 

@@ -18,7 +18,7 @@ from pindiag.probe.asked import (
 )
 from pindiag.probe.capture import Capture, storage_of
 from pindiag.probe.lazy import LazySync
-from pindiag.probe.transfers import Tally
+from pindiag.probe.tally import Tally
 from tests.unit.probe.pretended import DEVICE, Elsewhere, hooks, installed
 
 CUDA = torch.device("cuda", 0)
