@@ -167,7 +167,7 @@ def sweep(target: Path, folder: Path, words: Sequence[str], arguments: Sequence[
     Raises:
         SystemExit: it failed, or recommends nothing.
     """
-    line = [sys.executable, "-m", "pindiag", "run", str(target), "--sweep", "--no-verify", "-q", "-o", str(folder)]
+    line = [sys.executable, "-m", "pindiag", "run", str(target), "--sweep", "-q", "-o", str(folder)]
     began = time.perf_counter()
     done = subprocess.run([*line, *words, "--", *arguments], capture_output=True, text=True, check=False)
     wall_s = time.perf_counter() - began
@@ -195,7 +195,8 @@ def case(name: str, swept: Swept, fresh_s: float, lost: tuple[float | None, Inte
 
 def quick_words(target: Planted) -> list[str]:
     """A budget in which every treatment has its turns."""
-    return ["--budget", "27s", "--rounds", "4", "--grid", f"num_workers={','.join(map(str, target.grid))}"]
+    grid = f"num_workers={','.join(map(str, target.grid))}"
+    return ["--no-verify", "--budget", "27s", "--rounds", "4", "--grid", grid]
 
 
 def quick(folder: Path) -> list[dict[str, object]]:
@@ -237,7 +238,8 @@ def main() -> None:
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
-    words = ["--budget", asked.budget, "--rounds", asked.rounds, *(["--grid", asked.grid] if asked.grid else [])]
+    words = ["--no-verify", "--budget", asked.budget, "--rounds", asked.rounds]
+    words += ["--grid", asked.grid] if asked.grid else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = quick(folder) if asked.quick else [full(each, words, arguments, folder) for each in asked.samples]
