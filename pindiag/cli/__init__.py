@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from pindiag import __version__
-from pindiag.cli import console, doctor, explain, report, rules, run, schema
+from pindiag.cli import console, doctor, explain, listing, opening, report, rules, run, schema
 from pindiag.errors import ExitCode, PindiagError
 
 
@@ -26,8 +26,8 @@ def group() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for command in (run.command, doctor.command, report.command, rules.command, explain.command, schema.command):
-    group.add_command(command)
+for module in (run, doctor, report, listing, opening, rules, explain, schema):
+    group.add_command(module.command)
 
 
 def main(args: Sequence[str] | None = None) -> int:
