@@ -69,6 +69,11 @@ class Treatment(Base, frozen=True, kw_only=True):
     ablation: Ablation | None = None
     tweak: Tweak | None = None
 
+    @property
+    def competes(self) -> bool:
+        """Whether it is a configuration that can be recommended: another batch size changes training itself."""
+        return self.kind == "configuration" and "batch_size" not in self.changes
+
 
 class BlockOrder(Base, frozen=True, kw_only=True):
     """A block to run: settle steps, then counted steps between two device synchronisations.
@@ -88,6 +93,8 @@ class BlockOrder(Base, frozen=True, kw_only=True):
     intraop_threads: int | None = None
     """In a live launch: the main thread's number in a fresh process under this treatment (FACTS.md A6), set once the
     block's first batch is there. None: left alone."""
+    why_seconds: str | None = None
+    """Why its length is not the usual one."""
 
 
 class LaunchOrder(Base, frozen=True, kw_only=True):
@@ -191,6 +198,8 @@ class RunSpec(Base, frozen=True, kw_only=True):
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str
+    batch_sizes: list[int] | None = None
+    """What `--sweep-batch-size` names; empty: half, twice and four times the script's own; None: not asked for."""
 
 
 # ---------------------------------------------------------------------------------------------- what happened
@@ -288,6 +297,8 @@ class Process(Base, frozen=True, kw_only=True):
     state: str | None = None
     pin_thread_cpu_s: float | None = None
     """CPU time of the thread named pt_data_pin, main process only."""
+    reaped_cpu_s: float | None = None
+    """CPU time of its children that have ended and that it has waited for."""
 
 
 class Sample(Record, tag="sample", frozen=True, kw_only=True):
@@ -321,6 +332,40 @@ class Sample(Record, tag="sample", frozen=True, kw_only=True):
     pcie_gen: int | None = None
     """Generation of the link at this moment; an idle one saves power."""
     pcie_width: int | None = None
+    usable_cpu_s: float | None = None
+    """Cumulative busy seconds of the CPUs that the target may run on, by whomever."""
+    steal_s: float | None = None
+    """Cumulative seconds in which the host ran something else on these CPUs (virtual machines)."""
+    own_cpu_s: float | None = None
+    """CPU seconds that pindiag's own process has used."""
+
+
+class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
+    """What ran beside the target while a block counted, from the sampler; written before the next block is chosen."""
+
+    block: int
+    trial: str
+    seconds: float
+    """Between the samples that it comes from."""
+    cpus: int | None
+    """CPUs that the target may run on."""
+    target_cpus: float | None
+    """CPU seconds a second of the target's processes, those that have ended meanwhile included."""
+    foreign_cpus: float | None
+    """The same of all that is neither the target's nor pindiag's, on the CPUs that the target may run on."""
+    stolen_cpus: float | None
+    """CPUs' worth that the host of a virtual machine gave to others."""
+    queued_share: float | None
+    """Part of the CPU time which the target's processes wanted that they spent waiting for a CPU."""
+    throttled_share: float | None
+    """Seconds a second in which the CPU quota held tasks of the control group back."""
+    quota_cpus: float | None
+    """What the quota allows; None: no quota."""
+    gpu_slowed_share: float | None
+    """Share of the samples in which heat, the power brake or a hardware slowdown held the GPU's clocks down."""
+    gpu_sm_clock_mhz: float | None
+    missing: dict[str, str] = {}
+    """Field to the reason why it is null."""
 
 
 class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
@@ -376,6 +421,16 @@ class RunEnded(Record, tag="run_ended", frozen=True, kw_only=True):
 
     status: Literal["ok", "failed", "interrupted"]
     reason: str | None = None
+
+
+class RunResumed(Record, tag="run_resumed", frozen=True, kw_only=True):
+    """A run that had been killed or interrupted goes on (launch 0)."""
+
+    launches: int
+    """How many there had been; later ones have higher numbers."""
+    clock_back_ns: int = 0
+    """How far the clock lies behind what stands in the journal already, where the machine was started again: records
+    from before are read as so much earlier."""
 
 
 # ...written by the probe (journal/launch-NNN-PID.jsonl), some also sent over the pipe
@@ -622,6 +677,9 @@ class Block(Record, tag="block", frozen=True, kw_only=True):
     pins: list[PinSite] = []
     starvation: Starvation | None = None
     """None in records made before it was measured, and where `missing` says why."""
+    looked_at_steps: int | None = None
+    """Counted steps, drawn at random, whose parts were measured: transfers, optimizer, CPU time of the wait. The totals
+    of these are reckoned for all steps; None: all were looked at."""
     intraop_threads: int | None = None
     """Of the main thread at the block's end, read by ctypes (FACTS.md A6)."""
     notes: list[str] = []
@@ -689,12 +747,14 @@ AnyRecord = (
     | LaunchBegan
     | LaunchEnded
     | Sample
+    | BlockLoad
     | MemoryRead
     | StorageSeen
     | BlocksOrdered
     | TreatmentRefused
     | FilesSettled
     | RunEnded
+    | RunResumed
     | LaunchStarted
     | LoaderMade
     | LoaderIterated
@@ -855,6 +915,21 @@ class MemoryBytes(Base, frozen=True, kw_only=True):
     pinned: int | None
     shm: int | None
 
+    @property
+    def pinned_and_shared(self) -> int | None:
+        """Pinned and shared memory, counted once.
+
+        Linux counts what the CUDA driver pins as shared memory of the process (seen with every recording in
+        tests/data/h200: `shm` is never less than `pinned`), so the two are not added.
+        """
+        known = [part for part in (self.pinned, self.shm) if part is not None]
+        return max(known, default=None)
+
+    @property
+    def total(self) -> int | None:
+        """All of it, counted once: the proportional size holds shared memory; None where that size was not read."""
+        return None if self.pss is None else self.pss + max((self.pinned or 0) - (self.shm or 0), 0)
+
 
 class SamplerFigures(Base, frozen=True, kw_only=True):
     """psutil and NVML over the counted parts of a trial's blocks."""
@@ -957,9 +1032,9 @@ class BlockFigures(Base, frozen=True, kw_only=True):
     seconds: float
     status: str
     """As its record says, or "left_out": it went well and counts for nothing, because its treatment could not be
-    applied or the dataset had changed before it."""
+    applied, the dataset had changed before it, or something disturbed it and it was repeated."""
     reason: str | None
-    """Also what a reader should know of how it was served."""
+    """Also what a reader should know of how it was served, and what disturbed it."""
     purpose: Purpose
     journal: str
     """Where its record stands: file name and line."""
