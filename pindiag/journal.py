@@ -21,17 +21,20 @@ from pindiag.model import (
     LaunchEnded,
     LaunchOrder,
     LoaderChosen,
+    LoaderIterated,
     Machine,
+    MemoryRead,
     NextBlocks,
     Purpose,
     RunEnded,
+    RunResumed,
     TargetFailed,
     Treatment,
     TreatmentApplied,
     TreatmentRefused,
     Window,
 )
-from pindiag.stats import Rate
+from pindiag.stats import Rate, median
 
 DISCOVER_TRIAL = "baseline"
 """What the first launch calls its block: the configuration, and with it the id, is not known yet."""
@@ -120,6 +123,16 @@ class Launch:
         """Whether it gave a block that counts."""
         return bool(self.counted)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was cut with its run, which says nothing about what it ran under."""
+        return self.ended is not None and self.ended.status == "interrupted"
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was cut before it gave a block that counts: what it was to do has another turn."""
+        return self.interrupted and not self.measured
+
     @cached_property
     def counted(self) -> list[Block]:
         """Its blocks whose throughput counts.
@@ -181,8 +194,14 @@ class Journal:
 
     @property
     def ended(self) -> RunEnded | None:
-        """How the run ended; None while it runs, or when the parent died."""
-        return self.run.first(RunEnded)
+        """How the run ended; None while it runs, also again, or when the parent died."""
+        ended, resumed = self.run.all(RunEnded)[-1:], self.run.all(RunResumed)[-1:]
+        return None if not ended or (resumed and resumed[0].t_ns > ended[0].t_ns) else ended[0]
+
+    @cached_property
+    def resumed_after(self) -> int:
+        """The number of the last launch before the run was resumed; 0: it never was."""
+        return max((resumed.launches for resumed in self.run.all(RunResumed)), default=0)
 
     @cached_property
     def chosen(self) -> LoaderChosen | None:
@@ -251,6 +270,38 @@ class Journal:
             Rate(round=block.round, trial=self.trial(block.trial), value=block.samples / block.seconds)
             for block in self.blocks(*purposes, isolation=isolation)
         ]
+
+    def births(self, launches: Iterable[Launch], trial: str) -> list[LoaderIterated]:
+        """Iterators of the training loader that began a trial's turns in some launches."""
+        return [birth for launch in launches for birth in self._births(launch, trial)]
+
+    def _births(self, launch: Launch, trial: str) -> list[LoaderIterated]:
+        """The first one of a fresh launch, which runs nothing else; those that serve it in a live one."""
+        chosen = launch.first(LoaderChosen)
+        born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
+        if launch.isolation == "fresh":
+            return born[:1]
+        return [birth for birth in born if self.trial(birth.trial or DISCOVER_TRIAL) == trial]
+
+    def startup_s(self, launches: Iterable[Launch], trial: str) -> float | None:
+        """Median time from `__iter__` to the first batch of a trial's turns."""
+        times = [born.first_batch_ms / 1e3 for born in self.births(launches, trial) if born.first_batch_ms is not None]
+        return median(times) if times else None
+
+    def memory(self, launches: Iterable[Launch], trial: str) -> list[MemoryRead]:
+        """Memory that was read at the end of a trial's blocks."""
+        return [read for launch in launches for read in launch.all(MemoryRead) if self.trial(read.trial) == trial]
+
+    def read_bytes(self, launches: Iterable[Launch], trial: str, field: str) -> int | None:
+        """Median of a field of these readings."""
+        values = [value for read in self.memory(launches, trial) if (value := getattr(read, field)) is not None]
+        return int(median(values)) if values else None
+
+    def pinned_bytes(self, launches: Iterable[Launch], trial: str) -> int | None:
+        """Most that the pinned allocator held at the end of a trial's blocks that count."""
+        blocks = [block for launch in launches for block in launch.counted if self.trial(block.trial) == trial]
+        levels = [block.host_allocator.reserved_bytes for block in blocks if block.host_allocator is not None]
+        return max((level for level in levels if level is not None), default=None)
 
 
 def _as_next(order: LaunchOrder) -> NextBlocks:

@@ -7,14 +7,18 @@ the same rounds, and never at the verification, so they name the same one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from pindiag.journal import Journal, Launch
-from pindiag.model import Treatment
+from pindiag.model import MemoryBytes
 from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios, trend
 
 AS_GOOD_AS_THE_BEST = 1.02
 """Within this ratio of the best, the cheaper one is recommended."""
+
+AS_CHEAP = 1.25
+"""Readings of memory and start-up within this ratio count as equal: a queue is fuller or emptier when it is read."""
 
 FEWEST_FOR_DRIFT = 6
 """Baseline blocks of a live launch below which a drift cannot be told from noise."""
@@ -39,18 +43,21 @@ def race_rates(journal: Journal) -> list[Rate]:
 
 
 def standings(journal: Journal) -> dict[str, Mean]:
-    """Ratio to the baseline of every configuration that ran, paired within rounds; p corrected over all of them."""
-    names = [name for name, made in journal.treatments.items() if made.kind == "configuration"]
+    """Ratio to the baseline of every configuration that competes, paired within rounds; p corrected over all of them.
+
+    Another batch size changes training itself, so it is none of them.
+    """
+    names = [name for name, made in journal.treatments.items() if made.competes]
     return _compared(journal, race_rates(journal), names)
 
 
 def beside(journal: Journal) -> dict[str, Mean]:
-    """Ratio to the baseline of every ablation and tweak, paired within rounds.
+    """Ratio to the baseline of every ablation, tweak and other batch size, paired within rounds.
 
     Each answers a question of its own, so nothing is corrected: they do not compete.
     """
     rates = race_rates(journal)
-    others = [name for name, made in journal.treatments.items() if made.kind != "configuration"]
+    others = [name for name, made in journal.treatments.items() if not made.competes]
     return {name: mean for other in others for name, mean in _compared(journal, rates, [other]).items()}
 
 
@@ -95,33 +102,90 @@ def beyond_noise(ratio: Mean, noise: float | None) -> bool:
     return ratio.ci95 is not None and ratio.ci95[0] > 1 and ratio.value > (noise or 1)
 
 
+def near_best(journal: Journal) -> dict[str, float]:
+    """Gains within 2 % of the best, of configurations that are faster by more than the noise.
+
+    Empty where none is, or where the best brings less than 2 %: that is not worth a change.
+    """
+    noise, _ = floor(journal)
+    gains = {trial: ratio.value for trial, ratio in standings(journal).items() if beyond_noise(ratio, noise)}
+    best = max(gains.values(), default=1.0)
+    if best <= AS_GOOD_AS_THE_BEST:
+        return {}
+    return {trial: gain for trial, gain in gains.items() if gain * AS_GOOD_AS_THE_BEST >= best}
+
+
 def chosen(journal: Journal) -> str | None:
     """The cheapest configuration within 2 % of the best; the baseline where no gain is beyond the noise.
 
-    None where nothing is known of the baseline. Batch size changes training itself, so treatments that change it are
-    never chosen.
+    None where nothing is known of the baseline.
     """
-    baseline = journal.baseline_id
-    noise, _ = floor(journal)
-    gains = {
-        trial: ratio.value
-        for trial, ratio in standings(journal).items()
-        if beyond_noise(ratio, noise) and "batch_size" not in journal.treatments[trial].changes
-    }
-    if baseline is None or max(gains.values(), default=1.0) <= AS_GOOD_AS_THE_BEST:
-        return baseline
-    near = [trial for trial, gain in gains.items() if gain * AS_GOOD_AS_THE_BEST >= max(gains.values())]
-    return min(near, key=lambda trial: (*cost(journal.treatments[trial]), -gains[trial]))
+    if journal.baseline_id is None:
+        return None
+    near = near_best(journal)
+    return cheapest({trial: cost(journal, trial, gain) for trial, gain in near.items()}) or journal.baseline_id
 
 
-def cost(treatment: Treatment) -> tuple[int, int, bool]:
-    """What a configuration takes of the machine, to be compared: processes, batches in flight, pinned memory.
+class Cost(NamedTuple):
+    """What a configuration takes of the machine; None: not measured."""
 
-    Memory and start-up grow with them, and unlike measured bytes they are the same in every round.
+    workers: int
+    pinned_and_shared_bytes: int | None
+    in_flight: int
+    """Batches that its queue holds when the workers are ahead."""
+    pins: bool
+    startup_s: float | None
+    gain: float
+
+
+def cost(journal: Journal, trial: str, gain: float) -> Cost:
+    """What a configuration took in the race; where fresh launches judge it, in these alone."""
+    turns = [launch for launch in journal.launches if launch.purpose in ("discover", "round")]
+    ran = [launch for launch in turns if any(journal.trial(block.trial) == trial for block in launch.counted)]
+    ran = [launch for launch in ran if launch.isolation == "fresh"] or ran
+    configuration = journal.treatments[trial].configuration
+    held = MemoryBytes(
+        pss=None, pinned=journal.pinned_bytes(ran, trial), shm=journal.read_bytes(ran, trial, "shm_bytes")
+    )
+    return Cost(
+        workers=configuration.num_workers,
+        pinned_and_shared_bytes=held.pinned_and_shared,
+        in_flight=configuration.num_workers * (configuration.prefetch_factor or 1),
+        pins=configuration.pin_memory,
+        startup_s=journal.startup_s(ran, trial),
+        gain=gain,
+    )
+
+
+_CRITERIA: tuple[tuple[Callable[[Cost], float | None], float], ...] = (
+    (lambda taken: taken.workers, 1.0),
+    (lambda taken: taken.pinned_and_shared_bytes, AS_CHEAP),
+    (lambda taken: taken.in_flight, 1.0),
+    (lambda taken: taken.pins, 1.0),
+    (lambda taken: taken.startup_s, AS_CHEAP),
+    (lambda taken: -taken.gain, 1.0),
+)
+"""What is compared, in this order, and the ratio within which two values count as equal."""
+
+
+def cheapest(costs: Mapping[str, Cost]) -> str | None:
+    """The name whose cost is the least; None where there is none.
+
+    One criterion after the other leaves only those that are as good as the best in it. Workers come first: each is a
+    process with its own copy of what the dataset touches, on a CPU that others could use, and most that goes wrong
+    with loaders goes wrong in them. Then pinned and shared memory, which the system cannot swap out and containers
+    limit (/dev/shm); a reading that one of them lacks decides nothing. Batches in flight and pinning say how much of
+    that memory the configuration may come to take, where readings leave it open. Start-up comes last: it is paid
+    once an epoch. What is equal in all of these is decided by throughput.
     """
-    configuration = treatment.configuration
-    in_flight = configuration.num_workers * (configuration.prefetch_factor or 1)
-    return configuration.num_workers, in_flight, configuration.pin_memory
+    left = list(costs)
+    for value, equal in _CRITERIA:
+        values = {name: value(costs[name]) for name in left}
+        known = [one for one in values.values() if one is not None]
+        if len(known) == len(left) > 1:
+            least = min(known)
+            left = [name for name in left if (values[name] or 0.0) <= max(least, least * equal)]
+    return next(iter(left), None)
 
 
 def verification(journal: Journal, candidate: str) -> Mean | None:

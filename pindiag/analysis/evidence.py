@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from statistics import median
 
 from pindiag.analysis.gpu import gpu_step, with_cure
 from pindiag.analysis.samplers import Window, sampler_figures
 from pindiag.analysis.stages import Totals
 from pindiag.analysis.trace import Event
 from pindiag.analysis.workers import WorkerFigures, worker_figures
-from pindiag.journal import DISCOVER_TRIAL, Journal, Launch, usable
+from pindiag.journal import Journal, Launch, usable
 from pindiag.model import (
     AnyRecord,
     Block,
@@ -205,37 +204,26 @@ class TrialEvidence:
     @cached_property
     def memory(self) -> list[MemoryRead]:
         """Proportional set sizes at the end of its blocks."""
-        return [read for launch in self.launches for read in launch.all(MemoryRead) if self._mine(read)]
+        return self.run.journal.memory(self.launches, self.id)
 
     def memory_bytes(self, field: str) -> int | None:
         """Median of a field of these readings."""
-        values = [value for read in self.memory if (value := getattr(read, field)) is not None]
-        return int(median(values)) if values else None
+        return self.run.journal.read_bytes(self.launches, self.id, field)
 
     @cached_property
     def pinned_bytes(self) -> int | None:
         """Most that the pinned allocator held at the end of a block."""
-        levels = [block.host_allocator.reserved_bytes for block in self.blocks if block.host_allocator is not None]
-        return max((level for level in levels if level is not None), default=None)
+        return self.run.journal.pinned_bytes(self.launches, self.id)
 
     @cached_property
     def births(self) -> list[LoaderIterated]:
         """Iterators of the training loader that began its turns."""
-        return [birth for launch in self.launches for birth in self._births(launch)]
-
-    def _births(self, launch: Launch) -> list[LoaderIterated]:
-        """The first one of a fresh launch, which runs nothing else; those that serve it in a live one."""
-        chosen = launch.first(LoaderChosen)
-        born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
-        if launch.isolation == "fresh":
-            return born[:1]
-        return [birth for birth in born if self.run.journal.trial(birth.trial or DISCOVER_TRIAL) == self.id]
+        return self.run.journal.births(self.launches, self.id)
 
     @cached_property
     def startup_s(self) -> float | None:
         """Median time from `__iter__` to the first batch."""
-        times = [birth.first_batch_ms / 1e3 for birth in self.births if birth.first_batch_ms is not None]
-        return median(times) if times else None
+        return self.run.journal.startup_s(self.launches, self.id)
 
     @cached_property
     def failure(self) -> str | None:

@@ -78,7 +78,7 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
         configuration=measured[leader].configuration,
         versus_baseline=versus,
         firmness=firmness,
-        frontier=frontier([trial for trial in measured.values() if trial.kind == "configuration"]),
+        frontier=frontier([trial for trial in measured.values() if _competes(journal, trial.id)]),
     )
 
 
@@ -130,17 +130,16 @@ def _later_rounds(journal: Journal, trial: str) -> Mean | None:
 
 
 def _competes(journal: Journal, trial: str) -> bool:
-    """Whether it is a configuration that could be recommended: batch size changes training itself."""
     made = journal.treatments.get(trial)
-    return made is not None and made.kind == "configuration" and "batch_size" not in made.changes
+    return made is not None and made.competes
 
 
 def frontier(trials: Sequence[Trial]) -> list[str]:
     """Trials that no other beats in both speed and memory, the smallest first."""
     known = [
-        (trial.memory_bytes.pss + (trial.memory_bytes.pinned or 0), -trial.samples_per_second.median, trial.id)
+        (used, -trial.samples_per_second.median, trial.id)
         for trial in trials
-        if trial.memory_bytes.pss is not None and trial.samples_per_second is not None
+        if (used := trial.memory_bytes.total) is not None and trial.samples_per_second is not None
     ]
     undominated: list[str] = []
     fastest = 0.0

@@ -28,7 +28,7 @@ def trials(run: RunEvidence, ratios: Mapping[str, Mean]) -> list[Trial]:
 
 def _last_members(run: RunEvidence, isolation: Isolation) -> set[str]:
     """Configurations that the last round of the race was to run."""
-    competing = {trial.id for trial in run.trials if trial.treatment.kind == "configuration"}
+    competing = {trial.id for trial in run.trials if trial.treatment.competes}
     competing -= {run.journal.baseline_id}
     orders = [order for launch in run.journal.launches if launch.isolation == isolation for order in launch.orders]
     rounds = [competing & {made.id for made in order.planned} - order.skipped.keys() for order in orders]
@@ -91,7 +91,7 @@ def _left_early(evidence: TrialEvidence, racing: Collection[str]) -> str | None:
     journal, own = evidence.run.journal, max(block.round for block in evidence.blocks)
     if evidence.failure is not None and evidence.broke:
         return f"failed after round {own}: {evidence.failure}"
-    if evidence.id in racing or evidence.treatment.kind != "configuration" or evidence.id == journal.baseline_id:
+    if evidence.id in racing or not evidence.treatment.competes or evidence.id == journal.baseline_id:
         return None
     why = evidence.refused or journal.skipped.get(evidence.id)
     return f"left the race after round {own}, behind others" if why is None else f"left after round {own}: {why}"
