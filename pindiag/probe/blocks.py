@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from . import device, pinning
+from .sampling import Sampling
 from .starvation import Starvation
 from .tally import Tally
 from .transfers import Transfers
@@ -40,10 +42,11 @@ def read() -> Reading:
 class Step:
     """The step in progress: from asking for its batch to asking for the next one."""
 
-    __slots__ = ("began", "optimized", "optimizer_ns", "own_ns", "samples", "wait_cpu_ns", "wait_ns")
+    __slots__ = ("began", "looked_at", "optimized", "optimizer_ns", "own_ns", "samples", "wait_cpu_ns", "wait_ns")
 
     def __init__(self, began: int) -> None:
         self.began = began
+        self.looked_at = True
         self.wait_ns = 0
         self.wait_cpu_ns = 0
         self.samples = 0
@@ -62,6 +65,8 @@ class Totals:
         "cpu_ns",
         "gap_ns",
         "host",
+        "looked_at",
+        "looked_at_wait_ns",
         "optimizer_ns",
         "own_ns",
         "pin_in_main",
@@ -76,6 +81,8 @@ class Totals:
 
     def __init__(self) -> None:
         self.steps = 0
+        self.looked_at = 0
+        self.looked_at_wait_ns = 0
         self.samples = 0
         self.counted_ns = 0
         self.gap_ns = 0
@@ -92,14 +99,22 @@ class Totals:
         self.step_ns: list[int] = []
         self.step_wait_ns: list[int] = []
 
+    @property
+    def wait_cpu_share(self) -> float:
+        """Of the waits in steps that were looked at, the part on CPU."""
+        return self.wait_cpu_ns / max(1, self.looked_at_wait_ns)
+
     def add_step(self, step: Step, ended: int) -> None:
         """Count one step."""
         self.steps += 1
         self.samples += step.samples
         self.wait_ns += step.wait_ns
-        self.wait_cpu_ns += step.wait_cpu_ns
-        self.optimizer_ns += step.optimizer_ns
         self.own_ns += step.own_ns
+        if step.looked_at:
+            self.looked_at += 1
+            self.looked_at_wait_ns += step.wait_ns
+            self.wait_cpu_ns += step.wait_cpu_ns
+            self.optimizer_ns += step.optimizer_ns
         if self.steps <= KEPT_STEPS:
             self.step_ns.append(ended - step.began)
             self.step_wait_ns.append(step.wait_ns)
@@ -125,6 +140,7 @@ class Block:
         transfers: the hooks, which write into this block's tally while it counts.
         phase_changed: called with "settling", "counting" and "counted", outside the counted time.
         starvation: samples its counted steps.
+        chance: draws the steps that are looked at in all their parts.
     """
 
     def __init__(
@@ -134,11 +150,15 @@ class Block:
         transfers: Transfers,
         phase_changed: Callable[[str], None],
         starvation: Starvation,
+        *,
+        chance: random.Random,
     ) -> None:
         self.order = order
         self.starvation = starvation
         self.totals = Totals()
         self.step: Step | None = None
+        self.sampling: Sampling | None = None
+        self._chance = chance
         self._queue = queue
         self._transfers = transfers
         self._phase_changed = phase_changed
@@ -181,18 +201,19 @@ class Block:
         return False
 
     def grant(self) -> int:
-        """How many steps may go by `next_step` from now on: nothing but counting is due in them."""
-        if not self._counting or self._goal is None:
+        """How many steps may go by `next_step` from now on: they are timed as a whole, and nothing else is due."""
+        if not self._counting or self._goal is None or self.sampling is None:
             return 0
-        return self.starvation.pass_over(self._goal - 1 - self.totals.steps)
+        passed = self.starvation.pass_over(min(self.sampling.left, self._goal - 1 - self.totals.steps))
+        self.sampling.pass_over(passed)
+        return passed
 
-    def next_step(self, now: int, wait_ns: int, wait_cpu_ns: int, samples: int) -> Step:
+    def next_step(self, now: int, wait_ns: int, samples: int) -> Step:
         """The same as `enter` in a step that was granted, after its batch has come; returns the step in progress.
 
         Args:
             now: when the batch was asked for.
             wait_ns: how long it took.
-            wait_cpu_ns: the part of it on CPU.
             samples: of the batch.
         """
         step = self.step
@@ -201,9 +222,9 @@ class Block:
         self._stretch_steps += 1
         self._last_end = step.began = now
         step.wait_ns = wait_ns
-        step.wait_cpu_ns = wait_cpu_ns
         step.samples = samples
-        step.optimizer_ns = step.optimized = 0
+        step.optimized = 0
+        step.looked_at = False
         return step
 
     def gap(self, now: int, over: bool) -> None:
@@ -247,6 +268,8 @@ class Block:
         """Begin a counted stretch; returns when."""
         if self._goal is None:
             self._goal = self._foretold_steps()
+        if self.sampling is None:
+            self.sampling = Sampling(self._goal, self._chance)
         if not self._started_ns:
             self._phase_changed("counting")
         device.synchronise()
@@ -295,6 +318,7 @@ class Block:
         """The fields of the block's record."""
         totals = self.totals
         steps = max(1, totals.steps)
+        each = totals.steps / max(1, totals.looked_at)
         own_ns = totals.own_ns + self._tally.own_ns
         return {
             "block": self.order["block"],
@@ -310,15 +334,16 @@ class Block:
             "status": status,
             "reason": reason,
             "wait_ms": totals.wait_ns / 1e6,
-            "wait_cpu_ms": totals.wait_cpu_ns / 1e6,
-            "transfer_ms": self._tally.transfer_ns / 1e6,
+            "wait_cpu_ms": totals.wait_ns * totals.wait_cpu_share / 1e6,
+            "transfer_ms": self._tally.transfer_ns * each / 1e6,
             "synchronise_ms": self._tally.sync_ns / 1e6,
             "hand_pin_ms": self._tally.pin_ns / 1e6,
-            "optimizer_ms": totals.optimizer_ns / 1e6,
+            "optimizer_ms": totals.optimizer_ns * each / 1e6,
+            "looked_at_steps": totals.looked_at,
             "main_cpu_ms": totals.cpu_ns / 1e6,
             "step_ms": [ns / 1e6 for ns in totals.step_ns],
             "step_wait_ms": [ns / 1e6 for ns in totals.step_wait_ns],
-            "transfers": self._tally.transfer_sites(),
+            "transfers": self._tally.transfer_sites(each),
             "syncs": self._tally.sync_sites(),
             "pins": self._tally.pin_sites(),
             "probe_us_per_step": own_ns / steps / 1e3,

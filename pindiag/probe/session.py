@@ -31,7 +31,6 @@ STEPLESS_BATCHES = 20
 _LOADER_FOLDER = os.path.dirname(os.path.abspath(data.__file__)) + os.sep
 
 _now = time.monotonic_ns
-_thread_ns = time.thread_time_ns
 
 
 class Session:
@@ -143,28 +142,27 @@ class Session:
         """The same as `serve_next` in a step that was granted: little code, since the script's step has cooled it."""
         entered = _now()
         watch.granted -= 1
+        self._transfers.counts = False
         tally = self._transfers.tally
         hooked = tally.hooked_ns
-        cpu = _thread_ns()
         try:
             data = torch_advance(watch.iterator)  # not the one that the script holds: a treatment has its own
         except Exception:
             return self._serve_failed(watch, entered)
-        cpu = _thread_ns() - cpu
         got = _now()
         watch.delivered += 1
-        self._optimizers = 0
         self._batch_waits = True
         wait_ns = got - entered - (tally.hooked_ns - hooked)
         block = self._training.block
         assert block is not None, "steps are granted by a block"
-        step = block.next_step(entered, wait_ns, cpu, watch.samples_of(data))
+        step = block.next_step(entered, wait_ns, watch.samples_of(data))
         step.own_ns = _now() - got
         return data
 
     def _serve_failed(self, watch: Watch, entered: int) -> Any:
         """Called where what torch's iterator raised is handled."""
         watch.granted = 0
+        self._transfers.counts = True
         self._training.enter(entered)
         if not isinstance(sys.exc_info()[1], StopIteration):
             watch.arrived()
@@ -176,6 +174,7 @@ class Session:
     def serve_next(self, watch: Watch) -> Any:
         """A batch for the training loop: the step before ends here, and so may the block."""
         entered = _now()
+        self._transfers.counts = True
         self._stopper.check()
         if watch.stream is not None and watch.stream.epoch_is_over:
             self._training.gap(entered, over=True)
@@ -199,6 +198,8 @@ class Session:
 
     def before_optimizer(self, *_: Any) -> None:
         """An optimizer is about to step."""
+        if not self._transfers.counts:
+            return
         self._optimizers += 1
         if self._optimizers > 1:
             return  # an optimizer inside another: the outer one's time holds it
@@ -220,6 +221,8 @@ class Session:
         if block is not None and block.step is not None and not self._optimizers:
             step = block.step
             step.optimized = ended
+            if not self._transfers.counts:
+                return
             hooked = self._transfers.tally.hooked_ns - self._hooked_before
             step.optimizer_ns += ended - self._optimizer_began - hooked
             step.own_ns += _now() - ended

@@ -39,17 +39,21 @@ class Tally:
         """Time in host-to-device calls."""
         return sum(site[2] for site in self.transfers.values())
 
-    def transfer_sites(self) -> list[dict[str, Any]]:
-        """Records of the host-to-device calls."""
+    def transfer_sites(self, each: float = 1.0) -> list[dict[str, Any]]:
+        """Records of the host-to-device calls.
+
+        Args:
+            each: how many calls one that was counted stands for.
+        """
         return [
             {
                 "location": location,
                 "kind": kind,
-                "calls": calls,
-                "bytes": size,
-                "ms": ns / 1e6,
-                "pinned_calls": pinned,
-                "non_blocking_calls": non_blocking,
+                "calls": round(calls * each),
+                "bytes": round(size * each),
+                "ms": ns * each / 1e6,
+                "pinned_calls": round(pinned * each),
+                "non_blocking_calls": round(non_blocking * each),
             }
             for (location, kind), (calls, size, ns, pinned, non_blocking) in self.transfers.items()
         ]

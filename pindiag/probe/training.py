@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -72,6 +73,7 @@ class Training:
         self._replay: Replay | None = None
         self._dataset_before: dataset_state.State | None = None
         self._pairs = Pairs()
+        self._chance = random.Random(0)
 
     # ------------------------------------------------------------------------------------------ the loop's own calls
 
@@ -115,7 +117,10 @@ class Training:
         block = self.block
         if block is not None and block.step is not None:
             step = block.step
-            step.wait_ns = got - asked - (self._transfers.tally.hooked_ns - hooked)
+            hooked = self._transfers.tally.hooked_ns - hooked
+            if hooked and block.sampling is not None:
+                block.sampling.look_at_all()  # the loader moves tensors itself: a wait without these has to know them
+            step.wait_ns = got - asked - hooked
             step.wait_cpu_ns = cpu
             step.samples = samples
             # a block that opens here writes and waits before its clock starts: no cost of a counted step
@@ -204,7 +209,9 @@ class Training:
     def _begin_block(self, order: dict[str, Any], queue: int) -> None:
         self._dataset_before = self._dataset_now()
         starvation = Starvation(self._pairs, self._transfers, _WAITS_FOR_NOTHING.get(self._serving.treatment.ablation))
-        self.block = Block(order, queue, self._transfers, functools.partial(self._say_phase, order), starvation)
+        self.block = Block(
+            order, queue, self._transfers, functools.partial(self._say_phase, order), starvation, chance=self._chance
+        )
 
     def _start_block(self, order: dict[str, Any]) -> None:
         self._due = None

@@ -68,6 +68,8 @@ class Transfers:
         device: where the first host-to-device copy went.
         capture: notes which memory is copied; None while nobody asks.
         lazy: answers calls that wait for the device without waiting; None while they wait.
+        counts: whether copies from the host are counted: not in a step that is timed as a whole. Then nobody captures
+            anything either, and every call waits.
     """
 
     def __init__(self, force: bool | None) -> None:
@@ -76,6 +78,7 @@ class Transfers:
         self.device: str | None = None
         self.capture: Capture | None = None
         self.lazy: LazySync | None = None
+        self.counts = True
         self._inside = _Inside()
         self._main_thread = _thread()
         self._float_may_warn = True
@@ -105,9 +108,13 @@ class Transfers:
 
         @functools.wraps(original)
         def transfer(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            from_host = tensor.is_cpu
+            if from_host and not self.counts:
+                if self.force is not None and (always_accelerator or names_accelerator(args, kwargs)):
+                    args, kwargs = with_non_blocking(args, kwargs, self.force)
+                return original(tensor, *args, **kwargs)
             if inside.call:
                 return original(tensor, *args, **kwargs)
-            from_host = tensor.is_cpu
             if self.lazy is not None and not from_host and waits_for_host(args, kwargs):
                 return self._timed(_TO_HOST, original, tensor, *args, **kwargs)
             inside.call = True
@@ -229,6 +236,8 @@ class Transfers:
             source = args[0] if args else kwargs.get("src")
             inside = self._inside
             if inside.call or not isinstance(source, torch.Tensor) or source.is_cpu is tensor.is_cpu:
+                return original(tensor, *args, **kwargs)
+            if source.is_cpu and not self.counts:
                 return original(tensor, *args, **kwargs)
             inside.call = True
             began = _now()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pindiag.probe import blocks
@@ -24,7 +26,14 @@ class Loop:
         monkeypatch.setattr(blocks, "read", lambda: Reading((0, 0, 0, 0, False), self.cpu, None))
         self.transfers = Transfers(None)
         order = {"block": 1, "round": 1, "trial": "t", "seconds": 1.0, **order}
-        self.block = Block(order, queue, self.transfers, self.phases.append, Starvation(Pairs(), self.transfers))
+        self.block = Block(
+            order,
+            queue,
+            self.transfers,
+            self.phases.append,
+            Starvation(Pairs(), self.transfers),
+            chance=random.Random(0),
+        )
 
     def synchronise(self):
         self.synchronised.append(self.now)
@@ -187,3 +196,25 @@ def test_what_ran_beside_is_the_difference_of_the_readings(monkeypatch):
     }  # fmt: skip
     assert record["host_allocator"] == {"allocations": 2, "alloc_ms": 2.0, "active_bytes": 7, "reserved_bytes": 8}
     assert record["missing"].keys() == {"starvation"}
+
+
+def test_parts_of_a_step_are_reckoned_from_those_that_were_looked_at(monkeypatch):
+    loop = Loop(monkeypatch, steps=256)
+    while not loop.step():
+        for _ in range(loop.block.grant()):
+            loop.now += 10 * MS
+            loop.cpu += 7 * MS
+            loop.block.next_step(loop.now, 3 * MS, 8).optimized = loop.now + 7 * MS
+    record = loop.record()
+    assert (record["steps"], record["samples"], len(record["step_ms"])) == (256, 2048, 256)
+    assert 16 <= record["looked_at_steps"] < 64
+    assert (record["wait_ms"], record["optimizer_ms"]) == (256 * 3, 256 * 2)
+
+
+def test_a_loader_that_moves_tensors_itself_is_looked_at_in_each_step(monkeypatch):
+    loop = Loop(monkeypatch, steps=256)
+    while not loop.block.grant():
+        loop.step()
+    loop.block.sampling.look_at_all()
+    loop.until_complete()
+    assert loop.record()["steps"] - loop.record()["looked_at_steps"] <= 14

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 from types import SimpleNamespace
 
@@ -75,7 +76,7 @@ class Loop:
         self.transfers = Transfers(None)
         self.starvation = Starvation(pairs or Pairs(), self.transfers, why_not)
         order = {"block": 1, "round": 1, "trial": "t", "seconds": 0.5, **order}
-        self.block = Block(order, 0, self.transfers, lambda phase: None, self.starvation)
+        self.block = Block(order, 0, self.transfers, lambda phase: None, self.starvation, chance=random.Random(0))
         self.starved_ns = []
         self.counted_own_us = []
 

@@ -162,6 +162,28 @@ def can_pin(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
 
 
+@pytest.mark.parametrize("force", [None, True])
+def test_where_copies_are_not_counted_they_are_made_all_the_same_and_waits_count(force):
+    with hooks(force) as transfers:
+        transfers.counts = False
+        there = torch.ones(3).to(DEVICE)
+        there.copy_(torch.zeros(3))
+        assert there.to("cpu").tolist() == [0, 0, 0]
+        assert transfers.tally.transfer_sites() == []
+        assert [site["kind"] for site in transfers.tally.sync_sites()] == ["to(cpu)"]
+        transfers.counts = True
+        torch.ones(3).to(DEVICE)
+        assert [site["calls"] for site in transfers.tally.transfer_sites()] == [1]
+
+
+def test_what_is_counted_may_stand_for_more():
+    with hooks() as transfers:
+        for _ in range(4):
+            torch.ones(3).to(DEVICE, non_blocking=True)
+        (site,) = transfers.tally.transfer_sites(2.5)
+        assert (site["calls"], site["bytes"], site["non_blocking_calls"]) == (10, 120, 10)
+
+
 @pytest.mark.usefixtures("can_pin")
 def test_pinning_by_hand_is_counted():
     with hooks() as transfers:
