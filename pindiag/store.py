@@ -7,14 +7,14 @@ import json
 import os
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from pindiag.errors import NotARun, OutputRefused
-from pindiag.model import SCHEMA_VERSION, AnyRecord, Block, Report, RunSpec, WorkerBatch
+from pindiag.model import SCHEMA_VERSION, AnyRecord, Base, Block, Report, RunResumed, RunSpec, WorkerBatch
 
 RING_HEADER = struct.Struct("<8sqqqq")
 """Magic, launch, pid, worker, number of batches written so far."""
@@ -35,6 +35,7 @@ _RING_FORMATS = {
 _record_decoder = msgspec.json.Decoder(AnyRecord)
 
 T = TypeVar("T", RunSpec, Report)
+Timed = TypeVar("Timed", bound=Base)
 
 
 class RunDirectory:
@@ -123,12 +124,12 @@ class RunDirectory:
         Raises:
             NotARun: it is missing, damaged or of another schema version.
         """
-        return _decode_versioned(self.report_json, Report)
+        return read_report(self.report_json)
 
     def records(self) -> list[AnyRecord]:
         """All records of all journals in the order of their time."""
         found = [record for path in sorted(self.journal.glob("*.jsonl")) for _, record in read_journal(path)]
-        return sorted(found, key=lambda record: record.t_ns)
+        return sorted(_on_one_clock(found), key=lambda record: record.t_ns)
 
     def places(self) -> dict[int, str]:
         """Block id to the place of its record in the journal: file name and line."""
@@ -141,7 +142,19 @@ class RunDirectory:
 
     def worker_batches(self) -> list[WorkerBatch]:
         """All batches that workers wrote into their rings."""
-        return [batch for path in sorted(self.rings.glob("*.ring")) for batch in read_ring(path)]
+        parent = self.journal / "parent.jsonl"
+        restarts = _restarts(record for _, record in read_journal(parent)) if parent.is_file() else []
+        batches = [batch for path in sorted(self.rings.glob("*.ring")) for batch in read_ring(path)]
+        return [_earlier(batch, _back_ns(batch.launch, restarts)) for batch in batches] if restarts else batches
+
+
+def read_report(path: Path) -> Report:
+    """Read a report.json, wherever it lies.
+
+    Raises:
+        NotARun: it is missing, damaged or of another schema version.
+    """
+    return _decode_versioned(path, Report)
 
 
 def _decode_versioned(path: Path, kind: type[T]) -> T:
@@ -157,6 +170,38 @@ def _decode_versioned(path: Path, kind: type[T]) -> T:
 
 class _Versioned(msgspec.Struct, frozen=True):
     schema_version: int
+
+
+def _on_one_clock(records: list[AnyRecord]) -> list[AnyRecord]:
+    """Records in the order in which they stand, those from before a restart of the machine as so much earlier."""
+    restarts = _restarts(records)
+    if not restarts:
+        return records
+    placed = []
+    to_come = list(restarts)
+    for record in records:
+        if to_come and record == to_come[0]:
+            to_come.pop(0)
+        back_ns = _back_ns(record.launch, restarts if record.launch else to_come)
+        placed.append(_earlier(record, back_ns))
+    return placed
+
+
+def _restarts(records: Iterable[AnyRecord]) -> list[RunResumed]:
+    return [record for record in records if isinstance(record, RunResumed) and record.clock_back_ns]
+
+
+def _back_ns(launch: int, restarts: Sequence[RunResumed]) -> int:
+    return sum(again.clock_back_ns for again in restarts if launch <= again.launches)
+
+
+_MOMENTS = ("t_ns", "started_ns", "ended_ns", "handed_ns")
+"""Fields that hold a time of the clock, and no duration."""
+
+
+def _earlier(record: Timed, back_ns: int) -> Timed:
+    told = {name: getattr(record, name, None) for name in _MOMENTS if back_ns}
+    return msgspec.structs.replace(record, **{name: at - back_ns for name, at in told.items() if at is not None})
 
 
 def read_journal(path: Path) -> Iterator[tuple[int, AnyRecord]]:

@@ -109,7 +109,8 @@ class FreshRace:
         return turns
 
     def _turns_left(self, number: int) -> list[str]:
-        ran = Counter(self._known.trial(launch) for launch in self._in_round(number) if not launch.past_natural_end)
+        done = [launch for launch in self._in_round(number) if not launch.past_natural_end and not launch.lost]
+        ran = Counter(self._known.trial(launch) for launch in done)
         left = []
         for trial in self._turns(self._members(number), number):
             if ran[trial]:

@@ -19,6 +19,7 @@ from pindiag.model import (
     TreatmentRefused,
     Window,
 )
+from pindiag.plan.batch_size import batch_sizes
 from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid
 from pindiag.race import chosen
 
@@ -87,8 +88,8 @@ class Known:
     @cached_property
     def stopped(self) -> bool:
         """Whether nothing more is to be done."""
-        interrupted = any(launch.ended and launch.ended.status == "interrupted" for launch in self.journal.launches)
-        return interrupted or self.journal.ended is not None
+        since = [launch for launch in self.journal.launches if launch.id > self.journal.resumed_after]
+        return any(launch.interrupted for launch in since) or self.journal.ended is not None
 
     @cached_property
     def baseline_fails(self) -> bool:
@@ -104,7 +105,8 @@ class Known:
 
     @property
     def _never_ran(self) -> bool:
-        return any(launch.ended and not launch.measured and not launch.past_natural_end for launch in self.discoveries)
+        tried = [launch for launch in self.discoveries if launch.ended and not launch.interrupted]
+        return any(not launch.measured and not launch.past_natural_end for launch in tried)
 
     # ------------------------------------------------------------------------------------------- what goes wrong
 
@@ -119,7 +121,7 @@ class Known:
         return failed
 
     def _culprit(self, launch: Launch) -> str | None:
-        if launch.purpose == "scout" or launch.past_natural_end:
+        if launch.purpose == "scout" or launch.past_natural_end or launch.interrupted:
             return None
         if launch.isolation == "fresh":
             return None if launch.measured else self.trial(launch)
@@ -162,7 +164,8 @@ class Known:
     @property
     def _barren(self) -> bool:
         """Two live launches in a row without a block that counts, and without a treatment that explains it."""
-        nothing = [not launch.measured and not self._explained(launch) for launch in self.live_launches if launch.ended]
+        over = [launch for launch in self.live_launches if launch.ended and not launch.lost]
+        nothing = [not launch.measured and not self._explained(launch) for launch in over]
         return any(first and second for first, second in pairwise(nothing))
 
     def _explained(self, launch: Launch) -> bool:
@@ -199,10 +202,11 @@ class Known:
         baseline, found = self.journal.baseline, self.journal.chosen
         if not self.spec.sweep or baseline is None or found is None:
             return []
+        sizes = batch_sizes(self.spec.batch_sizes, baseline)
         if self.spec.grid:
-            return asked_treatments(parse_grid(self.spec.grid), baseline)
+            return [*asked_treatments(parse_grid(self.spec.grid), baseline), *sizes]
         live = not self.spec.fresh
-        return default_treatments(baseline, self.spec.usable_cpus, found.accelerator, live=live)
+        return [*default_treatments(baseline, self.spec.usable_cpus, found.accelerator, live=live), *sizes]
 
     @cached_property
     def candidate(self) -> str | None:
@@ -248,7 +252,7 @@ def gave_up(launch: Launch, order: BlockOrder) -> bool:
 
     A block that a script's own end cut short has another try, unless it was the first of its launch.
     """
-    if launch.ended is None or launch.past_natural_end:
+    if launch.ended is None or launch.past_natural_end or launch.interrupted:
         return False
     done = next((block for block in launch.all(Block) if block.block == order.block), None)
     if done is not None and done.status == "counted":

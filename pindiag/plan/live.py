@@ -82,7 +82,7 @@ class LiveRace:
 
     @cached_property
     def _over(self) -> bool:
-        windowed = any(order.windows for launch in self._launches for order in launch.orders)
+        windowed = any(order.windows for launch in self._launches if not launch.interrupted for order in launch.orders)
         later = any(launch.isolation == "fresh" and launch.purpose != "scout" for launch in self._journal.launches)
         return self._known.everything_fresh or windowed or later
 
@@ -197,6 +197,7 @@ class LiveRace:
         ran = {self._journal.trial(block.trial) for launch in self._launches for block in launch.counted}
         order = sorted(ran, key=lambda name: ratios[name].value if name in ratios else math.inf, reverse=True)
         measured = [name for name in order if name in treatments and treatments[name].kind == "configuration"]
+        measured = [name for name in measured if not self._known.profiled(name)]
         fitting = measured[: max(int(self._ending_s / self._budget.window_s), 0)]
         windows = [self._block(name, self._known.next_round - 1, treatments) for name in fitting]
         numbered = [msgspec.structs.replace(window, block=window.block + place) for place, window in enumerate(windows)]

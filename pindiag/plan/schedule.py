@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pindiag.journal import DISCOVER_TRIAL, Journal
+from pindiag.journal import DISCOVER_TRIAL, Journal, Launch
 from pindiag.model import AnyRecord, Block, DatasetChanged, LaunchOrder, NextBlocks, RunSpec, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, contenders
@@ -69,9 +69,11 @@ class _Schedule:
         self._verification = Verification(self._known, self._budget)
 
     def next_order(self) -> LaunchOrder | None:
-        if not self._journal.launches:
+        if self._known.stopped:
+            return None
+        if not self._done:
             return self._discover()
-        if self._known.stopped or self._known.baseline_fails:
+        if self._known.baseline_fails:
             return None
         return self._scout() or self._live_launch() or self._fresh_launch() or self._verification.next()
 
@@ -100,6 +102,10 @@ class _Schedule:
 
     # ------------------------------------------------------------------------------------------------------ phases
 
+    @cached_property
+    def _done(self) -> list[Launch]:
+        return [launch for launch in self._journal.launches if not launch.lost]
+
     def _discover(self) -> LaunchOrder:
         """The script as written, once: round 0 of a live run, the first block of a fresh one."""
         block = self._known.block(1 if self._spec.fresh else 0, DISCOVER_TRIAL)
@@ -114,7 +120,7 @@ class _Schedule:
     @cached_property
     def _scouted(self) -> Treatment | None:
         """What a scout is to run under; it comes before the first live round or not at all."""
-        rounds = len(self._journal.launches) > 1 or len(self._journal.launches[0].block_orders) > 1
+        rounds = len(self._done) > 1 or len(self._done[0].block_orders) > 1
         return None if self._spec.fresh or rounds else scout(self._known, self._live.compared)
 
     def _scout(self) -> LaunchOrder | None:

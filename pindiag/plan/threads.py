@@ -65,7 +65,7 @@ def scout(known: Known, compared: Iterable[Treatment]) -> Treatment | None:
         compared: all that is to run live.
     """
     baseline, accelerator = known.journal.baseline, known.accelerator
-    if baseline is None or any(launch.purpose == "scout" for launch in known.journal.launches):
+    if baseline is None or any(launch.purpose == "scout" and not launch.lost for launch in known.journal.launches):
         return None
     own = has_pin_thread(baseline, accelerator)
     opposite = [made for made in compared if has_pin_thread(made.configuration, accelerator) != own]

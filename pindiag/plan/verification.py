@@ -62,7 +62,7 @@ class Verification:
     def _pairs(self) -> dict[int, list[Launch]]:
         pairs: dict[int, list[Launch]] = {}
         for launch in self._known.journal.launches:
-            if launch.purpose == "verify" and not launch.past_natural_end:
+            if launch.purpose == "verify" and not launch.past_natural_end and not launch.lost:
                 pairs.setdefault(launch.round, []).append(launch)
         return pairs
 
