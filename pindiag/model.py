@@ -118,7 +118,8 @@ class LaunchOrder(Base, frozen=True, kw_only=True):
     skipped: dict[str, str] = {}
     """Beside `planned`: ids of treatments left out, with the reason."""
     predicted: dict[str, float] = {}
-    """Beside `skipped`: what those left out for it were predicted to reach at most, samples/s."""
+    """Beside `planned`: what configurations were predicted to reach at most before they ran, or were left out for it,
+    samples/s."""
 
 
 class NextBlocks(Base, frozen=True, kw_only=True):
@@ -133,7 +134,8 @@ class NextBlocks(Base, frozen=True, kw_only=True):
     skipped: dict[str, str] = {}
     """Beside `planned`: ids of treatments left out, with the reason."""
     predicted: dict[str, float] = {}
-    """Beside `skipped`: what those left out for it were predicted to reach at most, samples/s."""
+    """Beside `planned`: what configurations were predicted to reach at most before they ran, or were left out for it,
+    samples/s."""
 
 
 class LoaderKey(Base, frozen=True, kw_only=True):
@@ -195,6 +197,8 @@ class RunSpec(Base, frozen=True, kw_only=True):
     verify: bool = True
     fresh: bool = False
     """Every treatment in launches of its own."""
+    exhaustive: bool = False
+    """The whole grid has its turn, and no configuration is left out for what is predicted of it."""
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str

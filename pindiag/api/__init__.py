@@ -41,6 +41,7 @@ def run(
     verify: bool = True,
     fresh: bool = False,
     keep_cap_bytes: int = 1 << 30,
+    exhaustive: bool = False,
     output: Path | None = None,
     force: bool = False,
     show_paths: bool = False,
@@ -93,6 +94,7 @@ def run(
         usable_cpus=usable_cpus()[0],
         pindiag_version=__version__,
     )
+        exhaustive=exhaustive,
     directory = RunDirectory.create(output or _default_output(place, module, started), force=force)
     directory.write_spec(spec)
     session = Session(spec, directory, on_record=teller(progress))

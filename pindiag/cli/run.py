@@ -51,6 +51,15 @@ class Size(click.ParamType[int]):
     help='What to sweep, e.g. "num_workers=0,2,4 pin_memory=on,off non_blocking=on,off prefetch_factor=2,4". '
     "Default: built from the script's own settings and the CPUs it may use.",
 )
+@click.option(
+    "--sweep-batch-size",
+    metavar="[SIZE,...]",
+    is_flag=False,
+    flag_value="default",
+    help="Sweep, and measure other batch sizes beside it, in launches of their own: half, twice and four times the "
+    "script's, or those named. They change training itself, so they have a table of their own and are never "
+    "recommended.",
+)
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time to measure, start-up apart.")
 @click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds over all treatments.")
 @click.option("--steps", type=click.IntRange(min=2), help="Counted steps a block. Default: about 1.5 s of them.")
@@ -61,6 +70,9 @@ class Size(click.ParamType[int]):
 @click.option("--python", metavar="PATH", help="The interpreter that runs the target. Default: pindiag's own.")
 @click.option("--no-verify", is_flag=True, help="Do not repeat the recommendation in launches that did not choose it.")
 @click.option("--fresh", is_flag=True, help="Measure every treatment in launches of its own: slower.")
+@click.option(
+    "--exhaustive", is_flag=True, help="Sweep the whole grid: nothing is left out for what is predicted of it."
+)
 @click.option("--keep-cap", type=Size(), default="1GiB", show_default=True, help="Largest file copied before a change.")
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="The run directory.")
 @click.option("--force", is_flag=True, help="Overwrite an existing run directory.")
@@ -80,6 +92,7 @@ def command(
     module: str | None,
     sweep: bool,
     grid: str | None,
+    sweep_batch_size: str | None,
     budget: float,
     rounds: int,
     steps: int | None,
@@ -90,6 +103,7 @@ def command(
     python: str | None,
     no_verify: bool,
     fresh: bool,
+    exhaustive: bool,
     keep_cap: int,
     output: Path | None,
     force: bool,
@@ -125,6 +139,7 @@ def command(
             args=args,
             sweep=sweep,
             grid=grid,
+            sweep_batch_size=sweep_batch_size,
             budget_s=budget,
             rounds=rounds,
             steps=steps,
@@ -135,6 +150,7 @@ def command(
             python=python,
             verify=not no_verify,
             fresh=fresh,
+            exhaustive=exhaustive,
             keep_cap_bytes=keep_cap,
             output=output,
             force=force,

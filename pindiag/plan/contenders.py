@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pindiag.model import Treatment
 from pindiag.plan.known import Known
-from pindiag.race import floor, standings
-from pindiag.stats import Mean
+from pindiag.race import beside, floor, standings
+from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
 
 FEWEST_TRIED = 5
 """Configurations beside the baseline that the first round tries, however short the budget, while it lasts."""
@@ -21,20 +21,20 @@ BY_CHANCE = 0.05
 def contenders(known: Known, members: Sequence[str]) -> list[Treatment]:
     """Members of the last round that are neither given up nor beaten.
 
-    The two fastest come first, then what settles a cause, then the others; whoever has no room is cut from the end.
+    The two fastest come first, then what settles a cause, then the others, then other batch sizes, which do not
+    compete and stay until they have an interval; whoever has no room is cut from the end.
     """
     ratios = standings(known.journal)
     noise, _ = floor(known.journal)
     best = max((ratio.ci95[0] for ratio in ratios.values() if ratio.ci95 is not None), default=1.0)
-    alive = [
-        made
-        for made in (known.journal.treatments[trial] for trial in members)
-        if not known.out(made.id) and not _leaves(made, ratios.get(made.id), best, noise)
-    ]
+    running = [known.journal.treatments[trial] for trial in members if not known.out(trial)]
+    alive = [made for made in running if made.competes and not _leaves(made, ratios.get(made.id), best, noise)]
     alive.sort(key=lambda made: ratios[made.id].value if made.id in ratios else 0.0, reverse=True)
     essential = [made for made in alive[2:] if _changes_one_thing(made)]
     others = [made for made in alive[2:] if not _changes_one_thing(made)]
-    return [*alive[:2], *essential, *others]
+    told = {trial for trial, ratio in beside(known.journal).items() if ratio.count >= FEWEST_FOR_INTERVAL}
+    sizes = [made for made in running if not made.competes and made.id not in told]
+    return [*alive[:2], *essential, *others, *sizes]
 
 
 def _leaves(made: Treatment, ratio: Mean | None, best_lower_bound: float, noise: float | None) -> bool:
