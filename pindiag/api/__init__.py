@@ -30,6 +30,7 @@ def run(
     args: Sequence[str] = (),
     sweep: bool = False,
     grid: str | None = None,
+    sweep_batch_size: str | None = None,
     budget_s: float = 300.0,
     rounds: int = 6,
     steps: int | None = None,
@@ -40,8 +41,8 @@ def run(
     python: str | None = None,
     verify: bool = True,
     fresh: bool = False,
-    keep_cap_bytes: int = 1 << 30,
     exhaustive: bool = False,
+    keep_cap_bytes: int = 1 << 30,
     output: Path | None = None,
     force: bool = False,
     show_paths: bool = False,
@@ -60,12 +61,14 @@ def run(
 
     from pindiag.launch.cpus import usable_cpus
     from pindiag.launch.session import Session
+    from pindiag.plan.batch_size import parse_batch_sizes
     from pindiag.plan.grid import parse_grid
 
     progress = progress or Silence()
     python = precheck.interpreter(python)
     if grid is not None:
         parse_grid(grid)
+    batch_sizes = None if sweep_batch_size is None else parse_batch_sizes(sweep_batch_size)
     if loader is not None:
         precheck.check_place(loader)
     place = target if module else precheck.script(target)
@@ -79,8 +82,9 @@ def run(
         python=python,
         started_utc=started.isoformat(timespec="seconds"),
         command=["pindiag", *sys.argv[1:]],
-        sweep=sweep,
+        sweep=sweep or batch_sizes is not None,
         grid=grid,
+        batch_sizes=batch_sizes,
         budget_s=budget_s,
         rounds=rounds,
         steps=steps,
@@ -90,11 +94,11 @@ def run(
         wait_s=wait_s,
         verify=verify,
         fresh=fresh,
+        exhaustive=exhaustive,
         keep_cap_bytes=keep_cap_bytes,
         usable_cpus=usable_cpus()[0],
         pindiag_version=__version__,
     )
-        exhaustive=exhaustive,
     directory = RunDirectory.create(output or _default_output(place, module, started), force=force)
     directory.write_spec(spec)
     session = Session(spec, directory, on_record=teller(progress))
