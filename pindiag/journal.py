@@ -242,9 +242,9 @@ class Journal:
 
     @cached_property
     def predicted(self) -> dict[str, float]:
-        """What treatments left out because of it were predicted to reach at most, samples/s."""
-        orders = (order for launch in self.launches for order in launch.orders)
-        return {name: most for order in orders for name, most in order.predicted.items()}
+        """What configurations were predicted to reach at most before they ran, or were left out for it, samples/s."""
+        orders = [order for launch in self.launches for order in launch.orders]
+        return {name: most for order in reversed(orders) for name, most in order.predicted.items()}
 
     @property
     def running(self) -> Launch | None:

@@ -255,7 +255,7 @@ class TrialEvidence:
 
     @property
     def predicted(self) -> float | None:
-        """What it was predicted to reach at most, where it was left out for that: samples/s."""
+        """What it was predicted to reach at most before it ran, or where it was left out for that: samples/s."""
         return self.run.journal.predicted.get(self.id)
 
     @property

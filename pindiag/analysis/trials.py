@@ -52,7 +52,7 @@ def _trial(evidence: TrialEvidence, ratio: Mean | None, racing: Collection[str])
         steps=evidence.totals.steps,
         samples_per_second=estimate(evidence.rates) if evidence.rates else None,
         versus_baseline=_ratio(evidence, ratio),
-        predicted_samples_per_second=evidence.predicted if status == "predicted" else None,
+        predicted_samples_per_second=evidence.predicted,
         stage_ms=evidence.totals.stages(),
         gpu=None if isinstance(evidence.gpu, str) else evidence.gpu,
         pin_thread_ms=evidence.totals.pin_thread(),
@@ -80,7 +80,7 @@ def _status(
     if evidence.failure is not None:
         return "failed", evidence.failure
     reason = evidence.refused or journal.skipped.get(evidence.id)
-    if evidence.predicted is not None:
+    if evidence.predicted is not None and evidence.id in journal.skipped:
         return "predicted", reason
     in_order = journal.ended is not None and journal.ended.status == "ok"
     return "skipped", reason or ("the budget left no time for it" if in_order else "the run was cut before its turn")
