@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+from pindiag.disturbance import disturbance, is_usual
 from pindiag.model import (
     AnyRecord,
     Block,
+    BlockLoad,
     BlockOrder,
     BlockPhase,
     BlocksOrdered,
@@ -137,14 +139,31 @@ class Launch:
     def counted(self) -> list[Block]:
         """Its blocks whose throughput counts.
 
-        In a live launch these end with the block in which the dataset changed, and what ran under a treatment that
-        could not be applied is none of them.
+        In a live launch these end with the block in which the dataset changed, and neither what ran under a treatment
+        that could not be applied nor what was repeated because something disturbed it is one of them.
         """
         own = [block for block in self.all(Block) if usable(block)]
         if self.isolation == "fresh":
             return own
         refused = {applied.trial for applied in self.all(TreatmentApplied) if applied.refused}
-        return [block for block in own if not self.is_void(block) and block.trial not in refused]
+        valid = [block for block in own if not self.is_void(block) and block.trial not in refused]
+        calm = {(block.round, block.trial) for block in valid if block.block not in self.to_repeat}
+        return [block for block in valid if block.block not in self.to_repeat or (block.round, block.trial) not in calm]
+
+    @cached_property
+    def disturbed(self) -> dict[int, str]:
+        """Its blocks that something from outside disturbed, with what that was."""
+        found = {load.block: disturbance(load) for load in self.all(BlockLoad)}
+        return {block: reason for block, reason in found.items() if reason is not None}
+
+    @cached_property
+    def to_repeat(self) -> frozenset[int]:
+        """Disturbed blocks that count only where no other of the same treatment and round went undisturbed.
+
+        None in a fresh launch, and where so many are disturbed that the machine is like this.
+        """
+        usual = is_usual(len(self.disturbed), len(self.all(BlockLoad)))
+        return frozenset() if usual or self.isolation == "fresh" else frozenset(self.disturbed)
 
     def is_void(self, block: Block) -> bool:
         """Whether a block of a live launch ran on a dataset that an earlier one had changed."""

@@ -224,7 +224,10 @@ class Launch:
     def _answer(self, block: Block) -> None:
         """The child waits for this at the end of a step: its memory is read while it does."""
         self._hear_journals()
-        self._around.write(self._sampler.memory(block.block, block.trial))
+        load = self._sampler.load(block.block, block.trial)
+        for record in (load, self._sampler.memory(block.block, block.trial)):
+            if record is not None:
+                self._around.write(record)
         answer = self._agenda.answer()
         self._child.answer(answer)
         self._patience.answered(answer.then, self._now_s())

@@ -176,6 +176,7 @@ class Tree:
             block_io_delay_s=self._seconds(_number(stat, 39)),
             state=stat[0].decode(errors="replace") if stat else None,
             pin_thread_cpu_s=pin_s,
+            reaped_cpu_s=self._seconds(_number(stat, 13), _number(stat, 14)),
         )
 
     def _tasks(self, pid: int) -> list[int]:

@@ -14,10 +14,12 @@ import msgspec
 import psutil
 
 from pindiag.launch import cgroups
+from pindiag.launch.cpus import CpuTimes
+from pindiag.launch.load import block_load
 from pindiag.launch.nvml import NOTHING, Gpu
 from pindiag.launch.processes import NO_SHM, Tree
 from pindiag.launch.storage import Seen, Storage
-from pindiag.model import MemoryRead, Sample, StorageSeen
+from pindiag.model import BlockLoad, MemoryRead, Sample, StorageSeen
 
 PERIOD_S = 0.2
 REFRESH_EVERY = 5
@@ -33,7 +35,10 @@ class MachineReader:
         self._root = root
         self._memory_group = next(iter(cgroups.folders("memory", root)), None)
         self._cpu_group = next(iter(cgroups.folders("cpu", root)), None)
-        self._tick = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+        self._times = CpuTimes(root)
+        self.cpus = self._times.cpus
+        """CPUs that the target may run on."""
+        self.quota_cpus = cgroups.cpu_quota(root)
 
     def read(self) -> dict[str, Any]:
         """The machine's fields of a `Sample`."""
@@ -46,7 +51,7 @@ class MachineReader:
             "shm_used_bytes": self._shm_used_bytes(),
             "cgroup_memory_bytes": self._memory_group and cgroups.memory_used_bytes(self._memory_group),
             "cgroup_throttled_s": self._cpu_group and cgroups.throttled_s(self._cpu_group),
-            "machine_cpu_s": self._busy_s(),
+            **self._times.read(),
             **{f"psi_{what}_s": self._pressure_s(what) for what in _PRESSURES},
         }
 
@@ -72,15 +77,6 @@ class MachineReader:
         except (OSError, ValueError):
             return None
 
-    def _busy_s(self) -> float | None:
-        """User, nice, system, irq and softirq time; guest time is part of user time already."""
-        try:
-            words = (self._root / "proc/stat").read_bytes().split(b"\n")[0].split()[1:8]
-            user, nice, system, _, _, irq, soft = map(int, words)
-        except (OSError, ValueError):
-            return _psutil_busy_s()
-        return (user + nice + system + irq + soft) / self._tick
-
 
 def _psutil_meminfo() -> dict[str, int]:
     try:
@@ -89,13 +85,6 @@ def _psutil_meminfo() -> dict[str, int]:
     except (OSError, RuntimeError, ValueError, LookupError, psutil.Error):
         return {}
     return {"MemAvailable": available, "SwapTotal": swap.total, "SwapFree": swap.free}
-
-
-def _psutil_busy_s() -> float | None:
-    with contextlib.suppress(OSError, RuntimeError, psutil.Error):
-        times = psutil.cpu_times()
-        return times.user + times.system
-    return None
 
 
 class Sampler:
@@ -133,6 +122,8 @@ class Sampler:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._counting = False
+        self._counted: list[Sample] = []
+        self._ended = True
         self._cpu_s = 0.0
         self._turns = 0
         self._thread = threading.Thread(target=self._loop, name="pindiag-sampler", daemon=True)
@@ -154,9 +145,12 @@ class Sampler:
         While none counts, every sample looks for new processes: workers are born then, and the first sample of the
         counted part must have them.
         """
+        if phase == "counting":
+            self._counted, self._ended = [], False
         self._counting = phase == "counting"
         if phase != "settling":
             self.sample()
+        self._ended = not self._counting
 
     def sample(self, *, refresh: bool = True) -> None:
         """Take one sample now, from any thread."""
@@ -165,10 +159,15 @@ class Sampler:
             with contextlib.suppress(OSError, ValueError, psutil.Error):
                 if refresh:
                     self._tree.refresh()
-                self._keep(self._look())
+                self._take(self._look())
                 if not self._counting:
                     self._keep_seen(self._storage.opened)
             self._cpu_s += time.thread_time() - began_s
+
+    def load(self, block: int, trial: str) -> BlockLoad | None:
+        """What ran beside the target in the block that has just been counted; None where too little was seen of it."""
+        with self._lock:
+            return block_load(self._counted, block, trial, cpus=self._machine.cpus, quota_cpus=self._machine.quota_cpus)
 
     def memory(self, block: int, trial: str) -> MemoryRead:
         """Proportional set sizes now; the target should be paused, for it costs milliseconds a process."""
@@ -192,6 +191,11 @@ class Sampler:
             self.sample(refresh=not self._counting or self._turns % REFRESH_EVERY == 0)
             self._turns += 1
 
+    def _take(self, sample: Sample) -> None:
+        self._keep(sample)
+        if not self._ended:
+            self._counted.append(sample)
+
     def _look(self) -> Sample:
         machine = self._machine.read()
         gpu: Mapping[str, Any] = NOTHING if self._gpu is None else self._gpu.read()
@@ -206,6 +210,7 @@ class Sampler:
             t_ns=self._clock_ns(),
             processes=processes,
             sampler_cpu_s=self._cpu_s,
+            own_cpu_s=time.process_time(),
             **machine,
             **gpu,
         )

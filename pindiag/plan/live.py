@@ -129,7 +129,25 @@ class LiveRace:
                 had[trial] -= 1
             elif trial not in members or self._lineup.stays(members[trial]):
                 left.append(trial)
-        return left
+        return left or self._repeats(number, had, members)
+
+    def _repeats(self, number: int, had: Counter[str], members: Mapping[str, Treatment]) -> list[str]:
+        """Treatments whose block was disturbed, once a round and at its end: the disturbance may be over by then.
+
+        Args:
+            number: of the round.
+            had: turns beyond those that every treatment has.
+            members: of the round beside the baseline.
+        """
+        disturbed = dict.fromkeys(
+            self._journal.trial(block.trial)
+            for launch in self._launches
+            for block in launch.counted
+            if block.round == number and block.block in launch.to_repeat
+        )
+        return [
+            name for name in disturbed if not had[name] and (name not in members or self._lineup.stays(members[name]))
+        ]
 
     def _cut(self, turns: list[str]) -> list[str]:
         """Without the rest of the first round, where blocks are dearer than the first one promised."""

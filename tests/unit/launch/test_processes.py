@@ -124,7 +124,7 @@ def test_pss_that_is_not_there(proc: Proc) -> None:
     assert Tree(10, proc.root).pss() == "the kernel does not tell proportional set sizes"
 
 
-OF_STAT = {"cpu_s", "rss_bytes", "minor_faults", "major_faults", "block_io_delay_s"}
+OF_STAT = {"cpu_s", "rss_bytes", "minor_faults", "major_faults", "block_io_delay_s", "reaped_cpu_s"}
 OF_FILES = {
     "stat": OF_STAT,
     "status": {"voluntary_switches", "involuntary_switches"},

@@ -65,7 +65,7 @@ MACHINE = {
 }
 OF_FILES = {
     "proc/meminfo": {"memory_available_bytes", "memory_cached_bytes", "swap_used_bytes"},
-    "proc/stat": {"machine_cpu_s"},
+    "proc/stat": {"machine_cpu_s", "usable_cpu_s", "steal_s"},
     "proc/pressure/cpu": {"psi_cpu_s"},
     "proc/pressure/io": {"psi_io_s"},
     "proc/pressure/memory": {"psi_memory_s"},
@@ -84,6 +84,7 @@ def test_a_spoiled_file_costs_its_own_counters(
     for file, text in (MACHINE | groups).items():
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1), raising=False)
     for question in ("virtual_memory", "swap_memory", "cpu_times"):
         monkeypatch.setattr(psutil, question, refuse)
     whole = MachineReader(tmp_path).read()

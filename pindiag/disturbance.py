@@ -1,0 +1,87 @@
+"""What disturbed a block, from what was seen beside the target while it counted.
+
+Asked by plan while the run goes on, to give a disturbed block another turn, and by analysis afterwards, to leave it out
+or to mark it. Both look at the same records. Only causes from outside count: what a treatment does to itself, such as
+workers that queue for CPUs because there are too many of them, is what is being measured.
+"""
+
+from __future__ import annotations
+
+from pindiag.model import BlockLoad
+
+FOREIGN_SHARE = 0.15
+"""Of the CPUs that the target may run on, used by others. A block on a quiet machine sees 0.01 to 0.05 (kernel threads,
+services), and a target that wants all CPUs loses about this share of its throughput, more than blocks usually differ.
+"""
+
+QUEUED_SHARE = 0.05
+"""Of the CPU time that the target wanted, spent waiting for a CPU: below, others have taken nothing from it, however
+busy they are (idle CPUs, low priority). A quiet machine shows 0.01 at most while no more runs than there are CPUs.
+"""
+
+CROWDED_SHARE = 0.9
+"""Of the CPUs in use by all together: stands in for the queue where the kernel does not tell it."""
+
+STOLEN_SHARE = 0.05
+"""Of the target's CPU time, taken by the host of a virtual machine: time in which the target was ready to run."""
+
+THROTTLED_SHARE = 0.1
+"""Of the time, held back by a CPU quota."""
+
+OWN_QUOTA_SHARE = 0.8
+"""A target that uses so much of the quota throttles itself; where it uses less, others of its control group do."""
+
+SLOWED_SHARE = 0.25
+"""Of the samples, with the GPU's clocks held down from outside. A single sample of a few is no state."""
+
+USUAL_SHARE = 1 / 3
+"""Where more of a launch's blocks are disturbed, the load is part of the machine: what is repeated would meet it again,
+and rounds without it would tell of a machine that the user does not have."""
+
+
+def disturbance(load: BlockLoad) -> str | None:
+    """What disturbed a block, in words with its figures; None where nothing did, or nothing can be said."""
+    return _slowed(load) or _throttled(load) or _stolen(load) or _crowded(load)
+
+
+def is_usual(disturbed: int, blocks: int) -> bool:
+    """Whether so many disturbed blocks among all are what this machine is like."""
+    return disturbed > USUAL_SHARE * blocks
+
+
+def _slowed(load: BlockLoad) -> str | None:
+    if load.gpu_slowed_share is None or load.gpu_slowed_share < SLOWED_SHARE:
+        return None
+    clock = "" if load.gpu_sm_clock_mhz is None else f", at {load.gpu_sm_clock_mhz:.0f} MHz on average"
+    return f"heat or power held the GPU's clocks down in {100 * load.gpu_slowed_share:.0f} % of its samples{clock}"
+
+
+def _throttled(load: BlockLoad) -> str | None:
+    share, quota, own = load.throttled_share, load.quota_cpus, load.target_cpus
+    if share is None or quota is None or own is None or share < THROTTLED_SHARE or own >= OWN_QUOTA_SHARE * quota:
+        return None
+    return (
+        f"the CPU quota of {quota:g} held the control group back {100 * share:.0f} % of the time, "
+        f"of which the target used {own:.1f}"
+    )
+
+
+def _stolen(load: BlockLoad) -> str | None:
+    stolen, own = load.stolen_cpus, load.target_cpus
+    if stolen is None or own is None or stolen < STOLEN_SHARE * max(own, 1.0):
+        return None
+    return f"the host of this virtual machine took {stolen:.1f} CPUs away"
+
+
+def _crowded(load: BlockLoad) -> str | None:
+    cpus, foreign, own = load.cpus, load.foreign_cpus, load.target_cpus
+    if cpus is None or foreign is None or own is None or foreign < FOREIGN_SHARE * cpus:
+        return None
+    if load.queued_share is None:
+        return _others(load) if foreign + own >= CROWDED_SHARE * cpus else None
+    queued = f"; the target queued for a CPU {100 * load.queued_share:.0f} % of the time it wanted one"
+    return _others(load) + queued if load.queued_share >= QUEUED_SHARE else None
+
+
+def _others(load: BlockLoad) -> str:
+    return f"other processes used {load.foreign_cpus:.1f} of {load.cpus} CPUs"
