@@ -27,12 +27,13 @@ def tensors_of(batch: Any, depth: int = 8) -> Iterator[torch.Tensor]:
         for part in batch.values() if isinstance(batch, Mapping) else batch:
             yield from tensors_of(part, depth - 1)
     elif depth > 0:
-        for part in _attributes(batch):
+        for part in attributes_of(batch):
             # an object may refer to half the program; its own containers are far enough
             yield from tensors_of(part, min(depth - 1, OBJECT_DEPTH))
 
 
-def _attributes(batch: Any) -> list[Any]:
+def attributes_of(batch: Any) -> list[Any]:
+    """What an object that is no container holds."""
     if dataclasses.is_dataclass(batch):
         return [getattr(batch, field.name, None) for field in dataclasses.fields(batch)]
     return list(getattr(batch, "__dict__", {}).values())

@@ -19,8 +19,8 @@ class Capture:
         self.devices: dict[int, torch.device] = {}
         self.on_host: set[int] = set()
 
-    def note(self, source: torch.Tensor, moved: torch.Tensor) -> None:
-        """A host tensor was copied to a device."""
+    def note(self, source: torch.Tensor, moved: torch.Tensor, *_: object) -> None:
+        """A host tensor was copied to a device, in whatever way."""
         place = storage_of(source)
         if place is not None and not has_no_memory(moved):
             self.devices.setdefault(place, moved.device)

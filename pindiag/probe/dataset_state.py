@@ -59,19 +59,27 @@ def read(dataset: Any) -> State:
     number generators by their contents, caches of functools by their entries, all else by its identity.
     """
     found: State = {}
+    for path, part in parts_of(dataset):
+        found.setdefault(path, _mark(part))
+    return found
+
+
+def parts_of(whole: Any) -> Iterator[tuple[str, Any]]:
+    """What it consists of and where each part is found, itself first, as far as a bounded look goes."""
+    given = 0
     seen: set[int] = set()
-    level: list[_Child] = [("", dataset)]
+    level: list[_Child] = [("", whole)]
     for _ in range(LEVELS):
         following: list[_Child] = []
         for path, part in level:
-            if len(found) >= PARTS:
-                return found
-            found.setdefault(path, _mark(part))
+            if given >= PARTS:
+                return
+            yield path, part
+            given += 1
             if id(part) not in seen:
                 seen.add(id(part))
-                following += islice(_children(path, part), PARTS - len(found))
+                following += islice(_children(path, part), PARTS - given)
         level = following
-    return found
 
 
 def first_difference(before: State, after: State) -> str | None:

@@ -24,6 +24,8 @@ from .stop import Stopper
 if TYPE_CHECKING:
     from .session import Session
 
+DEATH_S = 0.2
+"""How long a worker whose connection broke may take until its death is known."""
 OLDEST_TORCH = (2, 6)
 NO_TORCH_STATUS = 2
 _INTERRUPTED = 130
@@ -113,6 +115,7 @@ class Launch:
             traceback=target.text_of(error),
             step=session.steps if session is not None else None,
             past_natural_end=session is not None and session.is_past_natural_end(error),
+            worker_exits=_worker_exits(session, error),
         )
         status = _INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
         self._finish("failed", status, f"{type(error).__name__}: {_message(error)}")
@@ -154,6 +157,14 @@ def undisturbed() -> Iterator[None]:
     finally:
         if handler is not None:
             signal.signal(signal.SIGCHLD, handler)
+
+
+def _worker_exits(session: Session | None, error: BaseException) -> list[int]:
+    """How workers had died; a dead one shows itself as a broken connection, or as torch's RuntimeError."""
+    last = session.serving.last if session is not None else None
+    if last is None or not isinstance(error, (OSError, EOFError, RuntimeError)):
+        return []
+    return last.worker_exits(DEATH_S)
 
 
 def _message(error: BaseException) -> str:

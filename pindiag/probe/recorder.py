@@ -16,6 +16,7 @@ PIPED = frozenset(
         "block_phase",
         "block",
         "window",
+        "gate_pass",
         "unmeasured",
         "target_failed",
         "target_ended",

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from . import births, device, loader
+from . import births, device, handles, loader
 from .epochs import Epochs
 from .index_stream import IndexStream
 from .passages import LONGEST_LIST, Passages
@@ -42,6 +42,8 @@ class Serving:
         treatment: what it is served under.
         moves_batches: whether the script moves its batches to an accelerator.
         passages: through loaders that do not train.
+        opened: files open when the first loader that may train was iterated over; None before, and where the system
+            does not tell.
     """
 
     def __init__(self, spec: dict[str, Any], recorder: Recorder, transfers: Transfers) -> None:
@@ -50,6 +52,8 @@ class Serving:
         self.treatment = Treatment(spec["treatment"])
         self.moves_batches = False
         self.passages = Passages(recorder, lambda: self._given)
+        self.opened: handles.Positions | None = None
+        self._looked_at: set[int] = set()
         self._live = spec.get("isolation") == "live"
         self._natural = bool(spec["natural_epochs"])
         self._recorder = recorder
@@ -64,6 +68,7 @@ class Serving:
 
     def watch(self, asked: Any, made: Made) -> Any:
         """Torch's iterator over a loader as it is, followed."""
+        self._look_for_handles(asked, made)
         began = _now()
         self._watched = asked
         try:
@@ -117,6 +122,7 @@ class Serving:
 
     def serve(self, asked: Any, made: Made) -> Any:
         """The training loop asks for its first iterator, or for another one after torch let go of the last."""
+        self._look_for_handles(asked, made)
         twin = self._clone(asked)
         epochs = Epochs(twin._index_sampler, asked)
         if loader.is_iterable(asked):
@@ -131,6 +137,16 @@ class Serving:
         self._train(watch)
         self.running = watch
         return self._held
+
+    def _look_for_handles(self, asked: Any, made: Made) -> None:
+        """Before anything was fetched: what is open now is what workers of a fresh process would inherit."""
+        if made.number in self._looked_at:
+            return
+        self._looked_at.add(made.number)
+        found = handles.handles_of(dataset=asked.dataset, collate_fn=asked.collate_fn)
+        if self.opened is None:
+            self.opened = handles.positions()
+        self._recorder.write("handles_open", loader=made.number, handles=[handle._asdict() for handle in found])
 
     @property
     def held(self) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 
 from . import dataset_state
 from .blocks import Block
+from .buffers import Buffers
+from .gate import Gate
 from .lazy import LazySync
 from .profiler import Window
 from .recorder import Recorder
@@ -73,6 +75,10 @@ class Training:
         self._replay: Replay | None = None
         self._dataset_before: dataset_state.State | None = None
         self._pairs = Pairs()
+        self._buffers: Buffers | None = None
+        self._gate = Gate(recorder, serving)
+        self._gated: list[dict[str, Any]] = []
+        """Treatments whose batches are to be compared at the end."""
         self._chance = random.Random(0)
 
     # ------------------------------------------------------------------------------------------ the loop's own calls
@@ -80,6 +86,8 @@ class Training:
     def begin(self) -> None:
         """The first training step is done."""
         self._be_lazy()
+        if not self._serving.treatment.changes:
+            self._buffers = Buffers(self._transfers)
         self._next_block()
 
     def enter(self, now: int) -> None:
@@ -113,6 +121,8 @@ class Training:
         watch.delivered += 1
         if watch.fresh:
             self._serving.first_batch(watch, data)
+        if self._buffers is not None and self._buffers.arrived(data):
+            self._say_buffers()
         samples = watch.samples_of(data)
         block = self.block
         if block is not None and block.step is not None:
@@ -179,6 +189,7 @@ class Training:
     def finish(self, failed: str | None) -> None:
         """The target is over: write down what was measured of an unfinished block or window."""
         self._say_window()
+        self._say_buffers()
         self._serving.passages.say_rest()
         block, self.block = self.block, None
         if block is None:
@@ -253,6 +264,7 @@ class Training:
     def _ask(self, block: Block) -> None:
         self.block = None
         answer = self._recorder.ask()
+        self._gated = answer.get("gates", [])
         if answer["then"] == "profile":
             self._begin_window(block.order["trial"], settle_steps=0)
         elif answer["then"] == "windows":
@@ -266,11 +278,27 @@ class Training:
         self._stopper.check()
 
     def _stop(self) -> None:
+        self._say_buffers()
         self._serving.passages.say_rest()
+        if self._gated:
+            self._run_gate()
         self._serving.release()
         self._stopper.begin()
 
+    def _run_gate(self) -> None:
+        watch = self._serving.running
+        if watch is not None:
+            self._serving.leave(watch)
+        self._gate.run(watch, self._gated)
+
+    def _say_buffers(self) -> None:
+        buffers, self._buffers = self._buffers, None
+        if buffers is not None:
+            self._recorder.write("buffers_watched", **buffers.close())
+
     def _say_phase(self, order: dict[str, Any], phase: str) -> None:
+        if phase == "counting":
+            self._say_buffers()
         self._recorder.write("block_phase", block=order["block"], trial=order["trial"], phase=phase)
 
     def _dataset_now(self) -> dataset_state.State | None:

@@ -152,7 +152,7 @@ class Transfers:
             if self.device is None:
                 self.device = str(moved.device)
             if self.capture is not None:
-                self.capture.note(source, moved)
+                self.capture.note(source, moved, kind, non_blocking)
         tally.own_ns += _now() - ended
 
     def _site(self, kind: str, code: CodeType, instruction: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from multiprocessing import connection
 from typing import Any, NamedTuple
 
 import torch.multiprocessing
@@ -137,6 +138,14 @@ class Watch:
     def worker_pids(self) -> list[int]:
         """Process ids of its workers."""
         return [worker.pid for worker in getattr(self.iterator, "_workers", ()) if worker.pid is not None]
+
+    def worker_exits(self, wait_s: float) -> list[int]:
+        """Exit statuses of its workers that died, waiting for a first one up to a time; negative: a signal."""
+        # where torch runs workers as threads they have none
+        workers = [worker for worker in getattr(self.iterator, "_workers", ()) if hasattr(worker, "sentinel")]
+        if workers:
+            connection.wait([worker.sentinel for worker in workers], wait_s)
+        return [worker.exitcode for worker in workers if worker.exitcode]
 
     def configuration(self) -> dict[str, Any]:
         """What is in effect in the iterator."""
