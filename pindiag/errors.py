@@ -97,6 +97,30 @@ class PlatformRefused(UsageError):
     code = "PDE209"
 
 
+class NotComparable(UsageError):
+    """Two runs are of unlike machines or targets, or have too little in common for what was asked."""
+
+    code = "PDE210"
+
+
+class SettingsError(UsageError):
+    """`[tool.pindiag]` or a PINDIAG_ variable names no option, or a value that it cannot take."""
+
+    code = "PDE211"
+
+
+class ResumeRefused(UsageError):
+    """The run cannot go on here, or as it was."""
+
+    code = "PDE210"
+
+
+class RunInUse(UsageError):
+    """Another pindiag is running in the directory."""
+
+    code = "PDE211"
+
+
 class TemplateMissing(PindiagError):
     """A template is neither inside the package nor beside it: a broken installation."""
 

@@ -113,6 +113,8 @@ class LaunchOrder(Base, frozen=True, kw_only=True):
     """A profiler window after the last counted block."""
     natural_epochs: bool = False
     """Epochs end where the script's own would."""
+    gates: list[Treatment] = []
+    """Configurations whose batches are compared with those of the script as written, after everything else."""
     planned: list[Treatment] = []
     """In the first launch of a round: everything that this round was to run, so that what had no turn is known."""
     skipped: dict[str, str] = {}
@@ -129,6 +131,8 @@ class NextBlocks(Base, frozen=True, kw_only=True):
     windows: list[BlockOrder] = []
     """Profiler windows, one a treatment, after which the launch is stopped: no block may follow them. Only `trial`
     and `treatment` of an order are looked at."""
+    gates: list[Treatment] = []
+    """Where no block follows: configurations whose batches are compared with those of the script as written."""
     planned: list[Treatment] = []
     """Where a round begins: everything that it is to run, so that what had no turn is known."""
     skipped: dict[str, str] = {}
@@ -202,6 +206,12 @@ class RunSpec(Base, frozen=True, kw_only=True):
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str
+    target_sha256: str | None = None
+    """Of the target's file when the run began; None: not known, as in runs from before it was noted."""
+    home: str = ""
+    """Of whoever asked, as `user` and `host`: a report may be made elsewhere, and must not name them."""
+    user: str = ""
+    host: str = ""
     batch_sizes: list[int] | None = None
     """What `--sweep-batch-size` names; empty: half, twice and four times the script's own; None: not asked for."""
 
@@ -275,6 +285,8 @@ class LaunchEnded(Record, tag="launch_ended", frozen=True, kw_only=True):
     seconds: float
     reason: str | None = None
     """One sentence when it is not ok: out of memory, time-out, the exception's last line, ..."""
+    stacks: str | None = None
+    """What its processes were at before they were killed for want of progress; None: they were not."""
 
 
 class Process(Base, frozen=True, kw_only=True):
@@ -702,6 +714,81 @@ class Window(Record, tag="window", frozen=True, kw_only=True):
     seconds: float
 
 
+class OpenHandle(Base, frozen=True, kw_only=True):
+    """An open file or connection that is reachable from what goes to workers."""
+
+    place: str
+    """Where it is found, e.g. "dataset.archive"."""
+    kind: str
+    """"io.BufferedReader", "zipfile.ZipFile", "h5py.File", ..."""
+
+
+class HandlesOpen(Record, tag="handles_open", frozen=True, kw_only=True):
+    """What a loader's dataset and collate_fn held open when it was first iterated over: forked workers share it."""
+
+    loader: int
+    handles: list[OpenHandle]
+
+
+class Rewritten(Base, frozen=True, kw_only=True):
+    """Host memory that was written again after it was copied to a device."""
+
+    location: str
+    """Of the copy."""
+    kind: str
+    """"to" or "copy_", as in `TransferSite`."""
+    non_blocking: bool
+    pinned: bool
+    of_batch: bool
+    """The loader gave it in that step and not in the one before, so that `pin_memory` decides whether it is pinned."""
+    waited: bool
+    """A call waited for the device between the copy and the moment in which the change was seen."""
+    times: int
+
+
+class BuffersWatched(Record, tag="buffers_watched", frozen=True, kw_only=True):
+    """What was copied to a device in the first steps, of the script as written, and written again."""
+
+    batches: int
+    copies: int
+    rewritten: list[Rewritten]
+
+
+class GateBatch(Base, frozen=True, kw_only=True):
+    """One batch that the gate fetched."""
+
+    batch: int
+    """Number of its index batch; for iterable datasets its place."""
+    layout: str
+    """Digest of the types and shapes in it."""
+    content: str
+    """Digest of its numbers and texts."""
+    bytes: int
+    """How much of it was read."""
+
+
+class GatePass(Record, tag="gate_pass", frozen=True, kw_only=True):
+    """The gate has fetched its index batches once. Also on the pipe."""
+
+    trial: str
+    """The script as written, twice, or a configuration."""
+    workers: int = 0
+    start_method: str | None = None
+    """How workers start here, also where there are none."""
+    iterable: bool = False
+    backwards: bool = False
+    """The index batches in reverse order."""
+    batches: list[GateBatch] = []
+    changed_later: int = 0
+    """Batches that were no longer the same when the next one had come: the loader writes into their memory again."""
+    pinned: bool = False
+    """Whether a tensor of them was pinned."""
+    shared_files: list[str] | None = None
+    """Files that were open before training and whose position, shared by all forked workers, moved; None: not known."""
+    reason: str | None = None
+    """Why batches are missing."""
+
+
 class Unmeasured(Record, tag="unmeasured", frozen=True, kw_only=True):
     """Something that could not be measured or changed in this launch."""
 
@@ -734,6 +821,8 @@ class TargetFailed(Record, tag="target_failed", frozen=True, kw_only=True):
     """Training steps done before."""
     past_natural_end: bool
     """It had been given more steps than its own epochs have."""
+    worker_exits: list[int] = []
+    """Exit statuses of loader workers that had died by then; negative: the signal that killed one."""
 
 
 class TargetEnded(Record, tag="target_ended", frozen=True, kw_only=True):
@@ -770,6 +859,9 @@ AnyRecord = (
     | BlockPhase
     | Block
     | Window
+    | HandlesOpen
+    | BuffersWatched
+    | GatePass
     | Unmeasured
     | FileTouched
     | TargetFailed
@@ -1226,6 +1318,10 @@ class LaunchFigures(Base, frozen=True, kw_only=True):
     status: str
     purpose: Purpose | None = None
     """None: its order was not recorded."""
+    reason: str | None = None
+    """What a reader should know of its end, one sentence; None: it went as planned."""
+    stacks: str | None = None
+    """What its processes were at, where it was killed for want of progress."""
 
 
 class NotMeasured(Base, frozen=True, kw_only=True):

@@ -13,14 +13,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from pindiag import __version__
-from pindiag.api import precheck
+from pindiag.api import precheck, resumption
 from pindiag.api.conduct import Conductor, Observer, Silence, Step, teller
 from pindiag.api.outcome import assemble, keep_sources, write
-from pindiag.errors import ExitCode, NoLoader
+from pindiag.errors import ExitCode, NoLoader, OutputRefused
 from pindiag.model import AnyRecord, LaunchEnded, LoaderChosen, LoaderMade, Report, RunSpec, TargetFailed
+from pindiag.redact import whoami
 from pindiag.store import RunDirectory
 
-__all__ = ["Observer", "Silence", "Step", "assemble", "exit_code", "load", "report", "run"]
+__all__ = ["Observer", "Silence", "Step", "assemble", "exit_code", "load", "report", "resume", "run"]
 
 
 def run(
@@ -60,7 +61,7 @@ def run(
     precheck.platform(sys.platform)
 
     from pindiag.launch.cpus import usable_cpus
-    from pindiag.launch.session import Session
+    from pindiag.launch.tenancy import is_held, tenancy
     from pindiag.plan.batch_size import parse_batch_sizes
     from pindiag.plan.grid import parse_grid
 
@@ -72,7 +73,7 @@ def run(
     if loader is not None:
         precheck.check_place(loader)
     place = target if module else precheck.script(target)
-    precheck.ask_interpreter(python, place, module)
+    found = precheck.ask_interpreter(python, place, module)
     started = datetime.now(timezone.utc)
     spec = RunSpec(
         target=place,
@@ -98,14 +99,52 @@ def run(
         keep_cap_bytes=keep_cap_bytes,
         usable_cpus=usable_cpus()[0],
         pindiag_version=__version__,
+        **whoami(),
+        target_sha256=found.sha256,
     )
-    directory = RunDirectory.create(output or _default_output(place, module, started), force=force)
-    directory.write_spec(spec)
+    path = output or _default_output(place, module, started)
+    if path.is_dir() and is_held(path):
+        raise OutputRefused(f"Another pindiag is running in {path}.", "Choose another -o, or wait for its end.")
+    directory = RunDirectory.create(path, force=force)
+    with tenancy(directory.path):
+        directory.write_spec(spec)
+        return directory.path, _measure(spec, directory, progress, show_paths=show_paths)
+
+
+def resume(run_directory: Path, *, show_paths: bool = False, progress: Observer | None = None) -> tuple[Path, Report]:
+    """Go on with a run that was killed or interrupted, as it was asked for, and write its report.
+
+    What it measured counts, and so does the time that this took. Of a run that is complete only the report is made
+    again.
+
+    Raises:
+        PlatformRefused, NotARun, RunInUse, ResumeRefused, TargetNotFound, NoTorch: before anything is started.
+        NoLoader: the script ended without training from a DataLoader.
+    """
+    precheck.platform(sys.platform)
+
+    from pindiag.launch.resume import prepare
+    from pindiag.launch.tenancy import tenancy
+
+    directory = RunDirectory.open(run_directory)
+    spec = directory.read_spec()
+    with tenancy(directory.path):
+        records = directory.records()
+        if resumption.is_complete(records):
+            return directory.path, write(directory, show_paths=show_paths)
+        resumption.check(spec, records, directory.path)
+        prepare(directory)
+        return directory.path, _measure(spec, directory, progress or Silence(), show_paths=show_paths)
+
+
+def _measure(spec: RunSpec, directory: RunDirectory, progress: Observer, *, show_paths: bool) -> Report:
+    from pindiag.launch.session import Session
+
     session = Session(spec, directory, on_record=teller(progress))
     session.run(Conductor(spec, progress))
     keep_sources(directory, spec, session.records)
     _refuse_without_loader(spec, session.records, directory)
-    return directory.path, write(directory, show_paths=show_paths)
+    return write(directory, show_paths=show_paths)
 
 
 def report(run_directory: Path, *, show_paths: bool = False) -> Report:
@@ -117,10 +156,12 @@ def report(run_directory: Path, *, show_paths: bool = False) -> Report:
         NotARun: the folder holds no run of this schema version.
     """
     from pindiag.launch.kept import settle_unsettled
+    from pindiag.launch.tenancy import is_held
 
     directory = RunDirectory.open(run_directory)
     directory.read_spec()
-    settle_unsettled(directory)
+    if not is_held(directory.path):
+        settle_unsettled(directory)
     return write(directory, show_paths=show_paths)
 
 

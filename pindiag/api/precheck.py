@@ -7,32 +7,44 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from pindiag.errors import NoTorch, PlatformRefused, TargetNotFound, UsageError
 
 OLDEST_TORCH = (2, 6)
 _PRECHECK = """
-import importlib.metadata, importlib.util, json, sys
+import hashlib, importlib.metadata, importlib.util, json, sys
 target, module, cwd = json.loads(sys.argv[1])
 def torch():
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
         return None
-def problem():
-    if module:
-        sys.path.insert(0, cwd)
-        try:
-            found = importlib.util.find_spec(target)
-        except (ImportError, ValueError) as error:
-            return str(error)
-        return None if found else f"No module named {target}"
+def module_file():
+    sys.path.insert(0, cwd)
+    found = importlib.util.find_spec(target)
+    if found is None:
+        raise ImportError(f"No module named {target}")
+    if found.submodule_search_locations is not None:
+        found = importlib.util.find_spec(target + ".__main__") or found
+    return found.origin
+def checked():
     try:
-        with open(target, "rb") as source:
-            compile(source.read(), target, "exec")
+        file = module_file() if module else target
+    except (ImportError, ValueError) as error:
+        return str(error), None
+    try:
+        with open(file, "rb") as source:
+            content = source.read()
+    except (OSError, TypeError):
+        return None, None
+    try:
+        if not module:
+            compile(content, target, "exec")
     except (SyntaxError, ValueError) as error:
-        return f"{type(error).__name__}: {error}"
-print(json.dumps([torch(), problem()]))
+        return f"{type(error).__name__}: {error}", None
+    return None, hashlib.sha256(content).hexdigest()
+print(json.dumps([torch(), *checked()]))
 """
 
 
@@ -94,25 +106,40 @@ def script(target: str) -> str:
     return str(path.resolve())
 
 
-def ask_interpreter(interpreter: str, target: str, module: bool) -> None:
+class Found(NamedTuple):
+    """What the interpreter knows of torch and the target."""
+
+    torch_version: str
+    sha256: str | None
+    """Of the target's file; None where it has none that can be read."""
+
+
+def ask_interpreter(interpreter: str, target: str, module: bool, *, cwd: str | None = None) -> Found:
     """Ask the interpreter itself, without importing torch: a second that a wrong call does not cost.
+
+    Args:
+        interpreter: the one that is to run the target.
+        target: the script's path, or the module's name.
+        module: whether it is a module.
+        cwd: where the target is to run; the current folder if None.
 
     Raises:
         UsageError: the interpreter does not run Python code.
         TargetNotFound: the target is no Python that it can run.
         NoTorch: it has no torch, or one that is too old.
     """
-    question = json.dumps([target, module, os.getcwd()])
+    question = json.dumps([target, module, cwd or os.getcwd()])
     answer = subprocess.run(
         [interpreter, "-c", _PRECHECK, question], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if answer.returncode != 0:
         last = (answer.stderr.strip().splitlines() or ["no output"])[-1]
         raise UsageError(f"{interpreter} does not run Python code: {last}.", "Name another one with --python PATH.")
-    torch_version, problem = json.loads(answer.stdout.splitlines()[-1])
+    torch_version, problem, sha256 = json.loads(answer.stdout.splitlines()[-1])
     if problem is not None:
         raise TargetNotFound(f"{target} cannot be run as Python: {problem}.", "Name the script that trains.")
     if torch_version is None:
         raise NoTorch(f"{interpreter} has no torch.", "Name the interpreter that trains with --python PATH.")
     if tuple(int(part) for part in torch_version.split(".")[:2]) < OLDEST_TORCH:
         raise NoTorch(f"{interpreter} has torch {torch_version}; pindiag needs 2.6 or newer.", "Use a newer torch.")
+    return Found(torch_version, sha256)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
+
+from pindiag.errors import UsageError
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_WITH_RESUME = {"resume", "open_it", "json_path", "fail_on", "show_paths", "quiet", "verbose"}
 _UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -76,6 +81,13 @@ class Size(click.ParamType[int]):
 @click.option("--keep-cap", type=Size(), default="1GiB", show_default=True, help="Largest file copied before a change.")
 @click.option("-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="The run directory.")
 @click.option("--force", is_flag=True, help="Overwrite an existing run directory.")
+@click.option(
+    "--resume",
+    metavar="RUN_DIR",
+    type=click.Path(path_type=Path),
+    help="Go on with a run that was killed or interrupted, as it was asked for; of a complete one, make the report "
+    "again. No TARGET then.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")
 @click.option("--json", "json_path", metavar="PATH|-", help="Also write report.json there; - is standard output.")
 @click.option(
@@ -86,7 +98,9 @@ class Size(click.ParamType[int]):
 @click.option("--show-paths", is_flag=True, help="Do not redact home, user and host names and paths.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress; print the verdict in one line.")
 @click.option("-v", "--verbose", is_flag=True, help="Say what happens in every launch.")
+@click.pass_context
 def command(
+    context: click.Context,
     *,
     words: tuple[str, ...],
     module: str | None,
@@ -107,6 +121,7 @@ def command(
     keep_cap: int,
     output: Path | None,
     force: bool,
+    resume: Path | None,
     open_it: bool,
     json_path: str | None,
     fail_on: str | None,
@@ -124,40 +139,69 @@ def command(
     pindiag run train.py --sweep
     pindiag run train.py --sweep --budget 2m -- --epochs 3 --lr 0.1
     pindiag run -m package.train --sweep
+    pindiag run --resume pindiag-runs/train-20260101T120000Z
     """  # noqa: D301 - click wants the character itself
     from pindiag import api
     from pindiag.cli import console
-    from pindiag.errors import UsageError
+    from pindiag.errors import ExitCode
 
-    if module is None and not words:
-        raise UsageError("No TARGET was given.", "Name a script: `pindiag run train.py --sweep`.")
-    target, args = (module, list(words)) if module is not None else (words[0], list(words[1:]))
     with console.Progress(quiet=quiet, verbose=verbose) as progress:
-        run_directory, made = api.run(
-            target,
-            module=module is not None,
-            args=args,
-            sweep=sweep,
-            grid=grid,
-            sweep_batch_size=sweep_batch_size,
-            budget_s=budget,
-            rounds=rounds,
-            steps=steps,
-            seed=seed,
-            device=device,
-            loader=loader,
-            wait_s=wait,
-            python=python,
-            verify=not no_verify,
-            fresh=fresh,
-            exhaustive=exhaustive,
-            keep_cap_bytes=keep_cap,
-            output=output,
-            force=force,
-            show_paths=show_paths,
-            progress=progress,
-        )
+        if resume is not None:
+            _refuse_others(context)
+            run_directory, made = api.resume(resume, show_paths=show_paths, progress=progress)
+        else:
+            target, args = _target(module, words)
+            run_directory, made = api.run(
+                target,
+                module=module is not None,
+                args=args,
+                sweep=sweep,
+                grid=grid,
+                sweep_batch_size=sweep_batch_size,
+                budget_s=budget,
+                rounds=rounds,
+                steps=steps,
+                seed=seed,
+                device=device,
+                loader=loader,
+                wait_s=wait,
+                python=python,
+                verify=not no_verify,
+                fresh=fresh,
+                exhaustive=exhaustive,
+                keep_cap_bytes=keep_cap,
+                output=output,
+                force=force,
+                show_paths=show_paths,
+                progress=progress,
+            )
     console.verdict(made, run_directory, quiet=quiet, json_path=json_path)
     if open_it:
         click.launch(str(run_directory / "report.html"))
-    return api.exit_code(made, fail_on=fail_on)
+    code = api.exit_code(made, fail_on=fail_on)
+    if code == ExitCode.INTERRUPTED:
+        console.error(
+            "The run was interrupted.", f"Go on with `pindiag run --resume {shlex.quote(str(run_directory))}`."
+        )
+    return code
+
+
+def _target(module: str | None, words: tuple[str, ...]) -> tuple[str, list[str]]:
+    if module is not None:
+        return module, list(words)
+    if not words:
+        raise UsageError("No TARGET was given.", "Name a script: `pindiag run train.py --sweep`.")
+    return words[0], list(words[1:])
+
+
+def _refuse_others(context: click.Context) -> None:
+    """What a run is asked is in its run.json: beside --resume there is only what concerns its report."""
+    given = [
+        option
+        for option in context.command.params
+        if context.get_parameter_source(option.name or "") is not ParameterSource.DEFAULT
+    ]
+    others = [option for option in given if option.name not in _WITH_RESUME]
+    if others:
+        name = "TARGET" if isinstance(others[0], click.Argument) else others[0].opts[-1]
+        raise UsageError(f"{name} cannot be given with --resume: the run goes on as it was asked for.", "Leave it out.")

@@ -159,10 +159,11 @@ def settle_launch(run: RunDirectory, launch: int, before: Snapshot | None = None
 def settle_run(run: RunDirectory, cwd: Path, script_folder: Path) -> FilesSettled:
     """Move the new files of all launches out of the working and the script folder into `kept/new/`.
 
-    New files elsewhere are listed, temporary ones left out; new folders that are empty go.
+    New files elsewhere are listed, temporary ones left out; new folders that are empty go. What launches made before
+    the run was settled once and then resumed is gone already: a file of that name is the user's by now.
     """
     settling = _Settling()
-    new = _new([record for launch in _launches(run) for record in _Launch(run, launch).records])
+    new = _new([record for launch in _open_launches(run) for record in _Launch(run, launch).records])
     homes = (cwd.resolve(), script_folder.resolve())
     temporary = Path(tempfile.gettempdir()).resolve()
     for path in (record.path for record in new.values() if record.action == "created"):
@@ -176,22 +177,49 @@ def settle_run(run: RunDirectory, cwd: Path, script_folder: Path) -> FilesSettle
     return settling.result(0)
 
 
-def settle_unsettled(run: RunDirectory) -> list[FilesSettled]:
+def settle_unsettled(run: RunDirectory, *, resumed: bool = False) -> list[FilesSettled]:
     """Settle what a killed run left, and note it in the journal.
 
     Nothing is touched while a process of an unsettled launch still lives.
+
+    Args:
+        run: the run.
+        resumed: it goes on, so what its launches newly made stays for the next ones, as between any two.
     """
-    done = {record.launch for record in run.records() if isinstance(record, FilesSettled)}
+    done = {record.launch for record in _settled(run)}
     launches = [launch for launch in _launches(run) if launch not in done]
-    if (not launches and 0 in done) or any(_Launch(run, launch).is_running() for launch in launches):
+    over = not resumed and bool(_open_launches(run))
+    if not (launches or over) or any(_Launch(run, launch).is_running() for launch in launches):
         return []
     settled = [settle_launch(run, launch) for launch in launches]
-    spec = run.read_spec()
-    cwd = Path(spec.cwd)
-    settled.append(settle_run(run, cwd, cwd if spec.module else Path(spec.target).parent))
+    if over:
+        spec = run.read_spec()
+        cwd = Path(spec.cwd)
+        settled.append(settle_run(run, cwd, cwd if spec.module else Path(spec.target).parent))
     with contextlib.suppress(OSError), (run.journal / "parent.jsonl").open("ab") as journal:
         journal.write(b"".join(b"\n" + msgspec.json.encode(record) for record in settled) + b"\n")
     return settled
+
+
+def is_touched(run: RunDirectory) -> bool:
+    """Whether a process of any launch still lives, so that it may touch the user's files."""
+    return any(_Launch(run, launch).is_running() for launch in _launches(run))
+
+
+def _settled(run: RunDirectory) -> list[FilesSettled]:
+    """What was settled so far, in its order."""
+    journal = run.journal / "parent.jsonl"
+    records = read_journal(journal) if journal.is_file() else ()
+    return [record for _, record in records if isinstance(record, FilesSettled)]
+
+
+def _open_launches(run: RunDirectory) -> list[int]:
+    """Launches since the run as a whole was settled."""
+    settled = latest = 0
+    for record in _settled(run):
+        latest = max(latest, record.launch)
+        settled = settled if record.launch else latest
+    return [launch for launch in _launches(run) if launch > settled]
 
 
 def _launches(run: RunDirectory) -> list[int]:

@@ -19,8 +19,9 @@ from pindiag.launch.launch import bootstrap, carry_out, mark
 from pindiag.launch.machine import read_machine
 from pindiag.launch.nvml import Nvml
 from pindiag.launch.patience import Limits
+from pindiag.launch.resume import last_launch
 from pindiag.launch.surroundings import Decide, Surroundings
-from pindiag.model import AnyRecord, RunEnded, RunSpec
+from pindiag.model import AnyRecord, Machine, RunEnded, RunSpec, Sample
 from pindiag.store import RunDirectory
 
 PROBE = Path(__file__).parents[1] / "probe"
@@ -48,8 +49,9 @@ class Session:
         probe: Path = PROBE,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
-        self.records: list[AnyRecord] = []
-        """Everything known so far but the samples, which stand in the journal only."""
+        self.records: list[AnyRecord] = [record for record in run.records() if not isinstance(record, Sample)]
+        """Everything known so far, of a run that goes on from before too, but the samples; these stand in the journal
+        only."""
         self._spec = spec
         self._run = RunDirectory(run.path.resolve())
         self._on_record = on_record
@@ -83,7 +85,8 @@ class Session:
 
     def _measure(self, decide: Decide, interrupts: Interrupts, guardian: Guardian) -> None:
         nvml = Nvml()
-        self._write(read_machine(nvml))
+        if not any(isinstance(record, Machine) for record in self.records):
+            self._write(read_machine(nvml))
         self._copy_probe()
         around = Surroundings(
             spec=self._spec,
@@ -98,7 +101,7 @@ class Session:
             hear=self._hear,
             clock_ns=self._clock_ns,
         )
-        number = 0
+        number = last_launch(self._run, self.records)
         while interrupts.reason is None and (order := decide.next_launch(self.records)) is not None:
             number += 1
             before = kept.Snapshot.take([Path(self._spec.cwd), self._script_folder()], self._run)
@@ -142,6 +145,6 @@ def _disk_full(error: BaseException, run: RunDirectory) -> DiskFull | None:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(
             f"The disk of {run.path} is full; what was measured before is kept.",
-            "Make room, or choose another disk with -o.",
+            f"Make room and go on with `pindiag run --resume {run.path}`, or choose another disk with -o.",
         )
     return None
