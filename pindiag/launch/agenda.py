@@ -6,7 +6,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from pindiag.launch.patience import Then
-from pindiag.model import AnyRecord, Base, Block, BlockOrder, FirstStep, LaunchOrder, LoaderChosen, NextBlocks, Window
+from pindiag.model import (
+    AnyRecord,
+    Base,
+    Block,
+    BlockOrder,
+    FirstStep,
+    LaunchOrder,
+    LoaderChosen,
+    NextBlocks,
+    Treatment,
+    Window,
+)
 
 Ask = Callable[[BlockOrder | None], NextBlocks]
 """Asks what a live launch is to do after a block."""
@@ -18,6 +29,8 @@ class Answer(Base, frozen=True, kw_only=True):
     then: Then
     blocks: Sequence[BlockOrder] = ()
     windows: Sequence[BlockOrder] = ()
+    gates: Sequence[Treatment] = ()
+    """What the safety gate compares before the launch ends; no blocks come with it."""
 
 
 class Agenda:
@@ -58,10 +71,14 @@ class Agenda:
             return Answer(then="blocks")
         if self._order.isolation == "fresh":
             self.done = True
-            return Answer(then="profile" if self._order.profile else "stop")
+            return Answer(then="profile" if self._order.profile else _last_of(self._order), gates=self._order.gates)
         told = self._ask(self._last)
         self._left.extend(told.blocks or told.windows)
         self.done = not told.blocks
         if told.blocks:
             return Answer(then="blocks", blocks=told.blocks)
-        return Answer(then="windows", windows=told.windows) if told.windows else Answer(then="stop")
+        return Answer(then="windows" if told.windows else _last_of(told), windows=told.windows, gates=told.gates)
+
+
+def _last_of(told: LaunchOrder | NextBlocks) -> Then:
+    return "gates" if told.gates else "stop"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pindiag.model import AnyRecord, Base, Block, FirstStep, LoaderIterated, TargetEnded
 
-Then = Literal["stop", "profile", "blocks", "windows"]
+Then = Literal["stop", "profile", "blocks", "windows", "gates"]
 """What a launch is told to do after a block."""
 
 
