@@ -206,6 +206,10 @@ class RunSpec(Base, frozen=True, kw_only=True):
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str
+    home: str = ""
+    """Of whoever asked, as `user` and `host`: a report may be made elsewhere, and must not name them."""
+    user: str = ""
+    host: str = ""
     target_sha256: str | None = None
     """Of the target's file when the run began; None: not known, as in runs from before it was noted."""
     home: str = ""
