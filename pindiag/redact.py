@@ -5,17 +5,30 @@ from __future__ import annotations
 import dataclasses
 import functools
 import getpass
+import json
 import os
 import re
 import socket
-from collections.abc import Callable, Sequence
+import urllib.parse
+from collections.abc import Callable, Collection, Sequence
+from typing import TypedDict
 
 MASK = "<redacted>"
-_MOST_PASSES = 8
 
-_SECRET_WORD = r"(?:token|key|secret|passw(?:or)?d|passphrase|credential)"
+_MOST_PASSES = 8
+_SHORTEST_SECRET = 6
+"""Of what is taken out wherever it stands: a shorter one is part of words that have nothing to do with it."""
+
+_SECRET_WORD = (
+    r"(?:token|key|secret|passw(?:or)?d|passphrase|credential"
+    r"|(?<![a-z0-9])(?:auth|pass|pwd|cookie|dsn|webhook)(?![a-z0-9]))"
+)
 _NAME = rf"[\w-]*{_SECRET_WORD}[\w-]*"
-_OPTION = re.compile(rf"(?i)(?<![\w-])(--?{_NAME})(=|\s+)(\"[^\"]*\"|'[^']*'|[^\s\"',;)\]]+)")
+_DOTTED = rf"(?i)(?:--?)?(?:[\w-]+\.)*{_NAME}"
+_OPTION = re.compile(
+    # After the name a sign, a space, or what stands between two arguments in a printed list.
+    rf"(?i)(?<![\w-])(--?{_NAME})(=|\s+|[\"'],\s*(?=[\"']))(\"[^\"]*\"|'[^']*'|[^\s\"',;)\]]+)"
+)
 _QUOTED = re.compile(rf"(?i)(?<![\w-])({_NAME}[\"']?\s*[=:]\s*)([\"'])(?!\2)(.*?)\2")
 _ENVIRONMENT = re.compile(
     r"(?<![\w-])([A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)[A-Z0-9_]*=)([^\s\"',;)\]]+)"
@@ -25,25 +38,42 @@ _ASSIGNED = re.compile(
     r"(?i)(?<![\w.-])(\w*(?:token|secret|passw(?:or)?d|passphrase|credential|api_?key|[a-z0-9]_key)\w*=)"
     r"(?!(?:\d{1,5}|true|false|none)\b)([^\s\"',;()\]<]+)(?![\w(\[.])"
 )
+_LOGGED = re.compile(
+    # "api key: 9f3c..." in a log; an annotation such as `token: str` holds no digit, a count nothing else.
+    r"(?i)(?<![\w.-])(\w*(?:token|secret|passw(?:or)?d|passphrase|credential|api[_ ]?key)\w*\s*:\s*)"
+    r"(?=[^\s\"',;()\[\]<]*\d)(?![\d.,\u202f]+(?!\w))([^\s\"',;()\[\]<]{6,})"
+)
 _SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"
     r"|\bhf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{16,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{30,}"
+    r"|\b[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{16,}"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*",
     re.DOTALL,
 )
 _BEARER = re.compile(r"(?i)\b(bearer\s+|basic\s+)(?=[\w+/=.~-]*[\d+/=])[\w+/=.~-]{8,}")
-_URL_LOGIN = re.compile(r"(\w+://)[^\s/@]+@")
+_URL_LOGIN = re.compile(r"(?<!\w)(\w{1,20}://)[^\s/@]+@")
+_URL_QUERY = re.compile(rf"(?i)([?&](?:sig|signature|x-\w+-signature|{_NAME})=)[^\s&\"'<>]+")
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_IPV4 = re.compile(rf"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:{_BYTE}\.){{3}}{_BYTE}(?![\w]|\.\d)")
+_IPV4 = re.compile(
+    rf"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:{_BYTE}\.){{3}}{_BYTE}(?![\w]|\.\d)"
+    # Names of machines in clouds are addresses.
+    rf"|(?<![\w-])ip-{_BYTE}(?:-{_BYTE}){{3}}(?:\.[\w-]+)*"
+)
 _MAC = re.compile(r"(?i)(?<![\w:-])[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}(?![\w:-])")
 _IPV6 = re.compile(
     # Only what starts like an address in use: `c10::add` in C++ is hexadecimal, too.
     r"(?i)(?<![\w:.])(?:[23][0-9a-f]{3}|f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::[0-9a-f]{0,4}){2,7}(?![\w:])"
 )
+_MAIL = re.compile(
+    # Only what ends like mail does: `x@w.mT` multiplies matrices.
+    r"(?i)(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,6}(?:com|org|net|edu|gov|io|dev|ai|eu|uk|de|fr|ch|cn|jp)\b"
+)
 _FOREIGN_HOME = re.compile(r"(?<![\w.~…])(?:/home|/Users|[A-Za-z]:[\\/]Users)[\\/][^\\/\s\"':,;)\]]+")
-_PATH = re.compile(r"\w+://\S+|(?<![\w.~…<>/\\-])/(?:[^\s/\"'<>:,;()\[\]]+/)+[^\s/\"'<>:,;()\[\]]*")
+_QUOTED_PATH = re.compile(r"(?<=([\"']))/(?:[^/\"'<>\n]+/)+[^/\"'<>\n]*(?=\1)")
+"""A path between quotes, in which there may be spaces."""
+_PATH = re.compile(r"(?<!\w)\w{1,20}://\S+|(?<![\w.~…<>/\\-])/(?:[^\s/\"'<>:,;()\[\]]+/)+[^\s/\"'<>:,;()\[\]]*")
 _SYSTEM = ("/usr/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/etc/")
 """Folders that tell nothing about who ran it."""
 _PACKAGES = ("/site-packages/", "/dist-packages/")
@@ -77,20 +107,9 @@ class Redactor:
 
     @classmethod
     def here(cls, cwd: str, args: Sequence[str] = (), *, paths: bool = True) -> Redactor:
-        """A redactor for this machine and user, and for the target's working directory and arguments."""
-        try:
-            user = getpass.getuser()
-        except (KeyError, OSError, ImportError):
-            user = ""
-        home = os.path.expanduser("~")
-        return cls(
-            home=home if home != "~" else "",
-            user=user,
-            host=socket.gethostname(),
-            cwd=cwd,
-            secrets=secret_values(args),
-            paths=paths,
-        )
+        """A redactor for this machine, user and environment, and for the target's working directory and arguments."""
+        secrets = {*secret_values(args), *secret_values([f"{name}={value}" for name, value in os.environ.items()])}
+        return cls(**whoami(), cwd=cwd, secrets=_longest_first(secrets), paths=paths)
 
     def __call__(self, text: str) -> str:
         """The text without secrets, names, addresses and absolute paths."""
@@ -112,9 +131,11 @@ class Redactor:
         text = _SHAPES.sub(MASK, text)
         text = _BEARER.sub(rf"\g<1>{MASK}", text)
         text = _URL_LOGIN.sub(rf"\g<1>{MASK}@", text)
+        text = _URL_QUERY.sub(rf"\g<1>{MASK}", text)
         text = _OPTION.sub(rf"\g<1>\g<2>{MASK}", text)
         text = _QUOTED.sub(rf"\g<1>\g<2>{MASK}\g<2>", text)
         text = _ENVIRONMENT.sub(rf"\g<1>{MASK}", text)
+        text = _LOGGED.sub(rf"\g<1>{MASK}", text)
         return _ASSIGNED.sub(rf"\g<1>{MASK}", text)
 
     def _without_places(self, text: str) -> str:
@@ -122,7 +143,9 @@ class Redactor:
             if folder in text:
                 text = pattern.sub(_replacing(below, alone), text)
         text = _FOREIGN_HOME.sub("~", text)
+        text = _QUOTED_PATH.sub(_shortened, text)
         text = _PATH.sub(_shortened, text)
+        text = _MAIL.sub("<address>", text)
         for pattern, mask in self._names:
             text = pattern.sub(mask, text)
         text = _MAC.sub("<address>", text)
@@ -159,19 +182,46 @@ def _replacing(below: str, alone: str) -> Callable[[re.Match[str]], str]:
     return lambda match: below if match[1] else alone
 
 
+class Person(TypedDict):
+    """Home directory, login name and host name of somebody; "" where one is not known."""
+
+    home: str
+    user: str
+    host: str
+
+
+def whoami() -> Person:
+    """Whoever runs this."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        user = ""
+    home = os.path.expanduser("~")
+    return {"home": home if home != "~" else "", "user": user, "host": socket.gethostname()}
+
+
 def secret_values(args: Sequence[str]) -> tuple[str, ...]:
-    """Values of arguments whose option names a token, key, secret or password."""
+    """Values of arguments whose option or name speaks of a token, key, secret or password, as they may be written."""
     found = []
     for index, arg in enumerate(args):
         name, equals, value = arg.partition("=")
-        if not re.fullmatch(rf"(?i)(?:--?)?{_NAME}", name):
+        if not re.fullmatch(_DOTTED, name):
             continue
         if equals:
             found.append(value)
         elif name.startswith("-") and index + 1 < len(args) and not args[index + 1].startswith("--"):
             found.append(args[index + 1])
-    # A short value would be taken out of words and numbers that have nothing to do with it.
-    return tuple(sorted({value for value in found if len(value) >= 6}, key=lambda value: (-len(value), value)))
+    long = {value for value in found if len(value) >= _SHORTEST_SECRET}
+    return _longest_first({spelling for value in long for spelling in _spellings(value)})
+
+
+def _spellings(secret: str) -> set[str]:
+    """A secret as it is, as Python and JSON print it, and as it stands in an address."""
+    return {secret, repr(secret)[1:-1], json.dumps(secret)[1:-1], urllib.parse.quote(secret, safe="")}
+
+
+def _longest_first(secrets: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
 
 
 def _shortened(match: re.Match[str]) -> str:

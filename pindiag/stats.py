@@ -44,7 +44,7 @@ class Mean:
         return None if self.ci95 is None else (math.log(self.ci95[1]) - math.log(self.ci95[0])) / 2
 
 
-def student_quantile(probability: float, freedom: int) -> float:
+def student_quantile(probability: float, freedom: float) -> float:
     """Quantile of Student's t."""
     return float(special.stdtrit(freedom, probability))
 
@@ -67,10 +67,22 @@ def geometric_mean(values: Sequence[float]) -> Mean:
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, count - 1))
 
 
-def _p_value(mean: float, error: float, freedom: int) -> float:
+def _p_value(mean: float, error: float, freedom: float) -> float:
     if error == 0:
         return 1.0 if mean == 0 else 0.0
     return float(2 * special.stdtr(freedom, -abs(mean / error)))
+
+
+def expected_gain(ratio: Mean) -> float:
+    """What taking the faster of two would gain over taking the reference, as a log ratio, on average over what is likely.
+
+    Half of the half-width stands for the standard error, since few values hardly know their own.
+    """
+    mean, error = math.log(ratio.value), (ratio.half_width or 0.0) / 2
+    if error == 0:
+        return max(mean, 0.0)
+    density = math.exp(-((mean / error) ** 2) / 2) / math.sqrt(2 * math.pi)
+    return error * density + mean * float(special.ndtr(mean / error))
 
 
 def median(values: Sequence[float]) -> float:
@@ -123,6 +135,29 @@ def compare(rates: Iterable[Rate], baseline: str) -> dict[str, Mean]:
     means = {trial: geometric_mean(ratios) for trial, ratios in paired_ratios(rates, baseline).items()}
     corrected = holm({trial: mean.p for trial, mean in means.items() if mean.p is not None})
     return {trial: Mean(mean.value, mean.ci95, mean.count, corrected.get(trial)) for trial, mean in means.items()}
+
+
+def unpaired(base: Sequence[float], new: Sequence[float]) -> Mean:
+    """Ratio of two geometric means whose values have nothing in common, with Welch's interval; `count` is the fewer.
+
+    Raises:
+        ValueError: a side has no value, or one is not positive.
+    """
+    sides = [[math.log(value) for value in values] for values in (base, new) if values and min(values) > 0]
+    if len(sides) < 2:
+        raise ValueError("a ratio needs positive values on both sides")
+    means = [math.fsum(logs) / len(logs) for logs in sides]
+    mean, count = means[1] - means[0], min(map(len, sides))
+    if count < FEWEST_FOR_INTERVAL:
+        return Mean(math.exp(mean), None, count, None)
+    errors = [float(np.var(logs, ddof=1)) / len(logs) for logs in sides]
+    error = math.sqrt(sum(errors))
+    if error == 0:
+        return Mean(math.exp(mean), (math.exp(mean), math.exp(mean)), count, _p_value(mean, 0, 1))
+    # Welch and Satterthwaite: sides of unlike spread have the degrees of freedom of neither.
+    freedom = sum(errors) ** 2 / sum(one**2 / (len(logs) - 1) for one, logs in zip(errors, sides, strict=True))
+    half = student_quantile((1 + CONFIDENCE) / 2, freedom) * error
+    return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, freedom))
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ def environment(run: RunEvidence, facts: Iterable[Fact]) -> dict[str, Scalar]:
         "cuda": getattr(started, "cuda_version", None),
         "start_method": getattr(found, "start_method", None),
         "pindiag": run.spec.pindiag_version,
+        "target": run.spec.target if run.spec.module else run.spec.target.rpartition("/")[2],
     }
 
 

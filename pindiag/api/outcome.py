@@ -38,11 +38,13 @@ def write(directory: RunDirectory, *, show_paths: bool) -> Report:
     Raises:
         NotARun: the folder holds no run of this schema version.
     """
-    from pindiag.report import redact_report, render_markdown, write_html
+    from pindiag.report import redact, redact_report, render_markdown, write_html
 
-    spec = directory.read_spec()
+    asked = directory.read_spec()
     made, drawing = assemble(directory)
-    made = redact_report(made, spec, show_paths=show_paths)
+    made = redact_report(made, asked, show_paths=show_paths)
+    drawing = redact(drawing, [asked], show_paths=show_paths)
+    spec = redact(asked, [asked], show_paths=show_paths)
     directory.write_report(made)
     directory.write(directory.summary_md, render_markdown(made, spec).encode())
     write_html(made, drawing, spec, directory.report_html)

@@ -60,14 +60,34 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bo
     from rich.text import Text
 
     shown = Table(*header, box=None, header_style="bold", pad_edge=False, show_header=show_header)
+    for column in shown.columns:
+        # A path that is cut is none.
+        column.overflow = "fold"
     for row in rows:
         shown.add_row(*map(Text, row))
     return shown
 
 
-def sections(shown: Sequence[Section]) -> None:
+def write(place: str | Path, text: str) -> None:
+    """Write a file that was asked for; "-" is standard output.
+
+    Raises:
+        OutputRefused: it cannot be written.
+    """
+    from pindiag.errors import OutputRefused
+
+    if place == "-":
+        payload(text)
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputRefused(f"{place} cannot be written: {error.strerror}.", "Name another file.") from error
+
+
+def sections(shown: Sequence[Section], *, stderr: bool = False) -> None:
     """Print titled tables and sentences, one under another."""
-    console = _console(stderr=False)
+    console = _console(stderr=stderr)
     for number, section in enumerate(shown):
         console.print(f"{chr(10) * (number > 0)}{section.title}", style="bold", markup=False)
         if section.rows:
@@ -79,9 +99,9 @@ def sections(shown: Sequence[Section]) -> None:
 def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:
     """Print what was found and where the report lies; report.json goes to `json_path` or standard output."""
     to_stdout = json_path == "-"
-    content = (run_directory / "report.json").read_text() if json_path else ""
+    content = (run_directory / "report.json").read_text(encoding="utf-8") if json_path else ""
     if json_path and not to_stdout:
-        Path(json_path).write_text(content)
+        write(json_path, content)
     if report.target.error and not quiet:
         sys.stderr.write(report.target.error.rstrip() + "\n")
     console = _console(stderr=to_stdout)

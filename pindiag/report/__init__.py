@@ -2,6 +2,6 @@
 
 from pindiag.report.html import render_html, write_html
 from pindiag.report.markdown import render_markdown
-from pindiag.report.redaction import redact_report
+from pindiag.report.redaction import redact, redact_report
 
-__all__ = ["redact_report", "render_html", "render_markdown", "write_html"]
+__all__ = ["redact", "redact_report", "render_html", "render_markdown", "write_html"]

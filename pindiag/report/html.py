@@ -34,9 +34,9 @@ def render_html(report: Report, drawing: Drawing, spec: RunSpec) -> str:
         quantity=text.quantity,
         record=text.record,
         style=Markup(style),
-        style_hash=_hash(style),
+        style_hash=policy_hash(style),
         script=Markup(script),
-        script_hash=_hash(script),
+        script_hash=policy_hash(script),
         version=spec.pindiag_version,
         started=spec.started_utc,
     )
@@ -55,6 +55,6 @@ def write_html(report: Report, drawing: Drawing, spec: RunSpec, path: Path) -> N
     whole.replace(path)
 
 
-def _hash(content: str) -> str:
+def policy_hash(content: str) -> str:
     """The policy names the page's own style and script by hash: nothing else can run."""
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from pindiag.model import Report, RunSpec
 from pindiag.redact import Redactor
+
+T = TypeVar("T")
 
 REDACTION = "redaction"
 """Key of `environment` that says what was done."""
@@ -38,23 +42,54 @@ _OURS = frozenset(
         "ablation",
         "tweak",
         "machine",
+        "lane",
+        "timeline_trial",
+        "timeline_waits",
     ]
 )
 """Fields whose words are pindiag's own: a user called "measured" must not change them."""
 
 
 def redact_report(report: Report, spec: RunSpec, *, show_paths: bool = False) -> Report:
-    """Take home, user, host, addresses, absolute paths and secrets out of all texts.
+    """Take home, user, host, addresses, absolute paths and secrets out of all texts, and say so.
 
     Args:
         report: as the analysis and the rules made it.
-        spec: what was asked; its working directory and arguments tell what to look for.
+        spec: what was asked; its working directory, arguments and who asked tell what to look for.
         show_paths: leave names, addresses and paths; secrets go in any case.
     """
-    redactor = Redactor.here(spec.cwd, spec.args, paths=not show_paths)
-    plain = _walk(msgspec.to_builtins(report), redactor)
-    plain["environment"][REDACTION] = "off (--show-paths)" if show_paths else "on"
-    return msgspec.convert(plain, Report)
+    state = "off (--show-paths)" if show_paths else "on"
+    redacted = redact(report, [spec], show_paths=show_paths)
+    return msgspec.structs.replace(redacted, environment={**redacted.environment, REDACTION: state})
+
+
+def redact(value: T, specs: Iterable[RunSpec | None], *, show_paths: bool = False) -> T:
+    """The same for anything else that leaves the machine: a text, or a struct of pindiag's.
+
+    Args:
+        value: what is to be shown.
+        specs: runs whose places, arguments and people it may speak of.
+        show_paths: leave names, addresses and paths; secrets go in any case.
+    """
+    redactors = [one for spec in specs if spec is not None for one in _redactors(spec, paths=not show_paths)]
+    hide = functools.lru_cache(maxsize=None)(_all(redactors or [Redactor.here("", paths=not show_paths)]))
+    return msgspec.convert(_walk(msgspec.to_builtins(value), hide), type(value))
+
+
+def _redactors(spec: RunSpec, *, paths: bool) -> list[Redactor]:
+    """For whoever makes the report, and for whoever ran it where that was somebody else."""
+    here = Redactor.here(spec.cwd, spec.args, paths=paths)
+    there = dataclasses.replace(here, home=spec.home, user=spec.user, host=spec.host)
+    return [here] if there == here else [there, here]
+
+
+def _all(redactors: Sequence[Redactor]) -> Callable[[str], str]:
+    def hide(text: str) -> str:
+        for redactor in redactors:
+            text = redactor(text)
+        return text
+
+    return hide
 
 
 def _walk(value: Any, redact: Callable[[str], str]) -> Any:
@@ -68,5 +103,6 @@ def _walk(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _is_ours(key: str, parent: dict[str, Any]) -> bool:
-    # "id" and "name" stand in trials, blocks and facts, whose words are ours as well.
-    return key in _OURS or (key in ("id", "name") and "value" not in parent) or (key == "name" and "trial" in parent)
+    # "id" and "name" stand in trials, blocks and facts, whose words are ours as well; a kernel's name is its author's.
+    named = key in ("id", "name") and "value" not in parent and "calls" not in parent
+    return key in _OURS or named or (key == "name" and "trial" in parent)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from pindiag.stats import Rate, compare, geometric_mean, holm, noise_floor, paired_ratios
+from pindiag.stats import Rate, compare, geometric_mean, holm, noise_floor, paired_ratios, unpaired
 
 
 def test_interval_is_the_t_interval_of_the_logs():
@@ -138,3 +138,31 @@ def test_a_recorded_sweep_of_an_h200():
     assert ratios[best].ci95 == pytest.approx((1.11, 1.85), abs=0.005)
     assert min(ratio.p for ratio in ratios.values()) == pytest.approx(0.13, abs=0.005)
     assert noise_floor(rates, "nw4-pin0") == (None, 0)
+
+
+def test_an_unpaired_ratio_is_welchs():
+    base, new = [100.0, 104.0, 97.0, 101.0], [120.0, 118.0, 131.0]
+    mean = unpaired(base, new)
+    theirs = scipy_stats.ttest_ind(np.log(new), np.log(base), equal_var=False)
+    bounds = theirs.confidence_interval(0.95)
+    assert mean.value == pytest.approx(math.exp(np.mean(np.log(new)) - np.mean(np.log(base))))
+    assert mean.ci95 == pytest.approx((math.exp(bounds.low), math.exp(bounds.high)))
+    assert mean.p == pytest.approx(theirs.pvalue)
+    assert mean.count == 3
+
+
+def test_an_unpaired_ratio_of_few_values_has_no_interval():
+    mean = unpaired([2.0, 2.0], [1.0, 1.0, 1.0])
+    assert (mean.value, mean.ci95, mean.p) == (pytest.approx(0.5), None, None)
+
+
+def test_an_unpaired_ratio_without_spread_is_exact():
+    mean = unpaired([2.0] * 3, [3.0] * 3)
+    assert mean.ci95 == pytest.approx((1.5, 1.5))
+    assert mean.p == 0
+
+
+@pytest.mark.parametrize("sides", [([], [1.0]), ([1.0], [0.0])])
+def test_an_unpaired_ratio_needs_positive_values(sides):
+    with pytest.raises(ValueError, match="on both sides"):
+        unpaired(*sides)
