@@ -93,6 +93,9 @@ class BlockOrder(Base, frozen=True, kw_only=True):
     intraop_threads: int | None = None
     """In a live launch: the main thread's number in a fresh process under this treatment (FACTS.md A6), set once the
     block's first batch is there. None: left alone."""
+    epochs: int | None = None
+    """Of a fresh launch: what is counted is so many natural epochs from the birth of the first iterator, which the
+    loader gives as it would the script; `steps` is then what they are expected to have. None: steps."""
     why_seconds: str | None = None
     """Why its length is not the usual one."""
 
@@ -206,10 +209,6 @@ class RunSpec(Base, frozen=True, kw_only=True):
     keep_cap_bytes: int = 1 << 30
     usable_cpus: int
     pindiag_version: str
-    home: str = ""
-    """Of whoever asked, as `user` and `host`: a report may be made elsewhere, and must not name them."""
-    user: str = ""
-    host: str = ""
     target_sha256: str | None = None
     """Of the target's file when the run began; None: not known, as in runs from before it was noted."""
     home: str = ""
@@ -291,6 +290,8 @@ class LaunchEnded(Record, tag="launch_ended", frozen=True, kw_only=True):
     """One sentence when it is not ok: out of memory, time-out, the exception's last line, ..."""
     stacks: str | None = None
     """What its processes were at before they were killed for want of progress; None: they were not."""
+    under: Configuration | None = None
+    """What the loader ran under when the launch failed; None: it did not fail, ran no configuration, or none is known."""
 
 
 class Process(Base, frozen=True, kw_only=True):
@@ -655,6 +656,19 @@ class Starvation(Base, frozen=True, kw_only=True):
     """What sampling a step costs the main thread: two events recorded, and read later."""
 
 
+class WholeEpochs(Base, frozen=True, kw_only=True):
+    """A block that covers whole epochs: what the script does between and beside its steps counts too."""
+
+    epochs: int
+    startup_s: float
+    """From the birth of the first iterator to its first batch."""
+    steady_steps: int
+    """Of the counted steps, those after each epoch's queue had turned over: what a block of steps would count."""
+    steady_samples: int
+    steady_seconds: float
+    """Of these; what the script did away from its loader is left out."""
+
+
 class Block(Record, tag="block", frozen=True, kw_only=True):
     """A block is done. Also on the pipe. Totals are over the counted steps."""
 
@@ -705,6 +719,9 @@ class Block(Record, tag="block", frozen=True, kw_only=True):
     notes: list[str] = []
     """What a reader should know of how it was served, e.g. that replayed batches were copied for each step because
     the script changes them in place."""
+    epochs: WholeEpochs | None = None
+    """Where whole epochs were counted: `started_ns` is then the birth of the first iterator, `gap_s` the first
+    training step, and every other moment up to `ended_ns` counts. None: steps were."""
 
 
 class Window(Record, tag="window", frozen=True, kw_only=True):
@@ -1065,6 +1082,8 @@ class SamplerFigures(Base, frozen=True, kw_only=True):
     """What read calls gave those who make batches (workers; without them the main process)."""
     storage_bytes_per_s: float | None = None
     """What of it, and of mapped files, came from storage."""
+    gpu_memory_bytes: int | None = None
+    """Most of the GPU's memory that was in use, by whomever."""
     gpu_memory_utilization: float | None = None
     """Share of the time in which the GPU's memory was read or written."""
     gpu_sm_clock_mhz: float | None = None
@@ -1117,6 +1136,8 @@ class Trial(Base, frozen=True, kw_only=True):
     """From `__iter__` to the first batch."""
     epoch_s: float | None
     """Reckoned for the natural epoch length, start-up included."""
+    safety: Safety | None = None
+    """None: it is the script as written, or no configuration."""
 
 
 class BlockFigures(Base, frozen=True, kw_only=True):

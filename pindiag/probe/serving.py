@@ -42,6 +42,7 @@ class Serving:
         treatment: what it is served under.
         moves_batches: whether the script moves its batches to an accelerator.
         passages: through loaders that do not train.
+        whole: whether epochs are served whole: by iterators that begin and end as the script's own would.
         opened: files open when the first loader that may train was iterated over; None before, and where the system
             does not tell.
     """
@@ -55,6 +56,7 @@ class Serving:
         self.opened: handles.Positions | None = None
         self._looked_at: set[int] = set()
         self._live = spec.get("isolation") == "live"
+        self.whole = any(order.get("epochs") for order in spec["blocks"])
         self._natural = bool(spec["natural_epochs"])
         self._recorder = recorder
         self._transfers = transfers
@@ -123,6 +125,8 @@ class Serving:
     def serve(self, asked: Any, made: Made) -> Any:
         """The training loop asks for its first iterator, or for another one after torch let go of the last."""
         self._look_for_handles(asked, made)
+        if self.whole:
+            return self._serve_whole(asked, made)
         twin = self._clone(asked)
         epochs = Epochs(twin._index_sampler, asked)
         if loader.is_iterable(asked):
@@ -147,6 +151,21 @@ class Serving:
         if self.opened is None:
             self.opened = handles.positions()
         self._recorder.write("handles_open", loader=made.number, handles=[handle._asdict() for handle in found])
+
+    def _serve_whole(self, asked: Any, made: Made) -> Any:
+        """Torch's own iterator over the same clone every time, so that persistent workers persist."""
+        again = self.last is not None and self.last.asked is asked
+        twin = self.last.served if again and self.last is not None else self._clone(asked)
+        watch = Watch(made, asked, Epochs(twin._index_sampler, asked, begun=True), None)
+        began = _now()
+        with loader.quiet(self.treatment.loader):
+            iterator = loader.iterate(twin)
+        if loader.is_stateful(twin):
+            asked._iterator = iterator
+        self._follow(watch, iterator, twin, began)
+        self._train(watch)
+        self.running = watch
+        return iterator
 
     @property
     def held(self) -> Any:
@@ -183,7 +202,7 @@ class Serving:
             watch: the iterator that is exhausted.
             anyway: also where epochs end as the script's own do.
         """
-        if watch.stream is not None or watch.fresh or (self._natural and not anyway):
+        if watch.stream is not None or watch.fresh or self.whole or (self._natural and not anyway):
             watch.open = False
             if watch.stream is None or watch.served.num_workers > 0:
                 self.release()  # torch has let go of the workers, or of the dataset's iterator
@@ -272,6 +291,7 @@ class Serving:
     def first_batch(self, watch: Watch, data: Any) -> None:
         """An iterator of torch's has given its first batch."""
         watch.fresh = False
+        watch.arrived_ns = _now()
         trains = watch is self.running
         if trains and self.treatment.intraop_threads is not None:
             # not before: a pin thread that starts stores 1 for the whole process

@@ -103,7 +103,10 @@ class Session:
         self._stopper.check()
         made = self._loaders.made_of(asked)
         if self._loaders.trains(made):
-            if self.serving.running is not None:
+            if self.serving.running is not None and self.serving.whole:
+                self._training.gap(_now(), over=False)
+                self._training.end_epoch(over=False)
+            elif self.serving.running is not None:
                 return self._training.resume(self.serving.running)
             self._loaders.chosen = self._loaders.chosen or made
             return self.serving.serve(asked, made)

@@ -24,6 +24,7 @@ from .stop import Stopper
 from .transfers import Transfers
 from .treatment import Treatment
 from .watch import Watch
+from .whole_epochs import NOT_SAMPLED, WholeEpochs
 
 COLLECTED_STEPS = REPLAYED + 2
 """Steps with real batches before replays: some loops fetch ahead, and where the last batches go is to be seen too."""
@@ -148,6 +149,7 @@ class Training:
             StopIteration: it is not begun again. Called where one is handled already.
         """
         self.gap(now, over=True)
+        self.end_epoch(over=True)
         if not self._serving.restart(watch):
             raise  # noqa: PLE0704 - what is being handled
         entered = _now()
@@ -170,6 +172,14 @@ class Training:
             running.granted = 0
         if self.block is not None:
             self.block.gap(now, over=over)
+
+    def end_epoch(self, *, over: bool) -> None:
+        """The loop is through with an epoch; see `WholeEpochs.end_epoch`."""
+        block = self.block
+        if isinstance(block, WholeEpochs):
+            block.end_epoch(over=over)
+            if block.complete:
+                self._complete(block)
 
     def resume(self, watch: Watch) -> Any:
         """The loop asks for an iterator again, and gets the running one."""
@@ -195,6 +205,8 @@ class Training:
         if block is None:
             return
         block.gap(_now(), over=False)
+        if isinstance(block, WholeEpochs) and not block.covers_two_queues:
+            block.end_epoch(over=False)
         self._say_phase(block.order, "counted")
         if failed is not None:
             self._record(block, "failed", failed)
@@ -219,10 +231,14 @@ class Training:
 
     def _begin_block(self, order: dict[str, Any], queue: int) -> None:
         self._dataset_before = self._dataset_now()
-        starvation = Starvation(self._pairs, self._transfers, _WAITS_FOR_NOTHING.get(self._serving.treatment.ablation))
-        self.block = Block(
-            order, queue, self._transfers, functools.partial(self._say_phase, order), starvation, chance=self._chance
-        )
+        whole = bool(order.get("epochs"))
+        why_not = NOT_SAMPLED if whole else _WAITS_FOR_NOTHING.get(self._serving.treatment.ablation)
+        starvation = Starvation(self._pairs, self._transfers, why_not)
+        say_phase = functools.partial(self._say_phase, order)
+        kind = WholeEpochs if whole else Block
+        self.block = kind(order, queue, self._transfers, say_phase, starvation, chance=self._chance)
+        if isinstance(self.block, WholeEpochs) and self._serving.running is not None:
+            self.block.born(self._serving.running)
 
     def _start_block(self, order: dict[str, Any]) -> None:
         self._due = None

@@ -47,6 +47,7 @@ class Watch:
         delivered: batches that the target has received.
         open: whether it may have more to give.
         fresh: whether torch's iterator has given nothing yet.
+        arrived_ns: when it gave its first batch.
         granted: steps in which nothing is due but to count them; see `Session.serve_quickly`.
         passage: what it cost so far, while it is not known to train.
     """
@@ -66,6 +67,7 @@ class Watch:
         self.fresh = True
         self.number = 0
         self.began_ns = 0
+        self.arrived_ns = 0
         self.startup_ms = 0.0
         self._in_order = True
         self._iterator: weakref.ref[Any] | None = None
