@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from pindiag.gate import unsafe
 from pindiag.journal import Journal, Launch
 from pindiag.model import MemoryBytes
 from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios, trend
@@ -103,12 +104,16 @@ def beyond_noise(ratio: Mean, noise: float | None) -> bool:
 
 
 def near_best(journal: Journal) -> dict[str, float]:
-    """Gains within 2 % of the best, of configurations that are faster by more than the noise.
+    """Gains within 2 % of the best, of configurations that are faster by more than the noise and not known as unsafe.
 
     Empty where none is, or where the best brings less than 2 %: that is not worth a change.
     """
     noise, _ = floor(journal)
-    gains = {trial: ratio.value for trial, ratio in standings(journal).items() if beyond_noise(ratio, noise)}
+    gains = {
+        trial: ratio.value
+        for trial, ratio in standings(journal).items()
+        if beyond_noise(ratio, noise) and unsafe(journal, trial) is None
+    }
     best = max(gains.values(), default=1.0)
     if best <= AS_GOOD_AS_THE_BEST:
         return {}

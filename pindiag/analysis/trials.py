@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
+from pindiag.gate import safety
 from pindiag.journal import Launch
 from pindiag.model import (
     Block,
@@ -15,6 +16,7 @@ from pindiag.model import (
     MemoryBytes,
     ProfilerFigures,
     Ratio,
+    Safety,
     Trial,
 )
 from pindiag.stats import Mean, geometric_mean, median
@@ -68,7 +70,13 @@ def _trial(evidence: TrialEvidence, ratio: Mean | None, racing: Collection[str])
         else ProfilerFigures(steps=profiled.steps, trace=profiled.trace, reason=profiled.reason),
         startup_s=evidence.startup_s,
         epoch_s=epoch_s(evidence),
+        safety=_safety(evidence),
     )
+
+
+def _safety(evidence: TrialEvidence) -> Safety | None:
+    journal, made = evidence.run.journal, evidence.treatment
+    return safety(journal, made) if made.kind == "configuration" and made.id != journal.baseline_id else None
 
 
 def _status(

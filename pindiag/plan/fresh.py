@@ -13,6 +13,7 @@ from pindiag.journal import Launch
 from pindiag.model import LaunchOrder, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
+from pindiag.plan.gates import to_gate
 from pindiag.plan.known import Known
 from pindiag.plan.treatments import baseline_treatment
 from pindiag.stats import FEWEST_FOR_INTERVAL
@@ -167,6 +168,7 @@ class FreshRace:
             blocks=[self._known.block(number, trial)],
             profile=self._profiles(trial, number),
             natural_epochs=self._known.natural_epochs,
+            gates=to_gate(self._known.journal, trial),
         )
 
     def _profiles(self, trial: str, number: int) -> bool:

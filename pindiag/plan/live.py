@@ -14,6 +14,7 @@ from pindiag.journal import Launch
 from pindiag.model import Block, BlockOrder, NextBlocks, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.contenders import FEWEST_TRIED
+from pindiag.plan.gates import leaders_to_gate
 from pindiag.plan.known import Known, gave_up
 from pindiag.plan.lineup import ENOUGH_ROUNDS, Lineup
 from pindiag.plan.threads import Threads
@@ -82,7 +83,8 @@ class LiveRace:
 
     @cached_property
     def _over(self) -> bool:
-        windowed = any(order.windows for launch in self._launches if not launch.interrupted for order in launch.orders)
+        ending = [order for launch in self._launches if not launch.interrupted for order in launch.orders]
+        windowed = any(order.windows or order.gates for order in ending)
         later = any(launch.isolation == "fresh" and launch.purpose != "scout" for launch in self._journal.launches)
         return self._known.everything_fresh or windowed or later
 
@@ -210,7 +212,10 @@ class LiveRace:
         return msgspec.structs.replace(lineup, blocks=[block])
 
     def _windows(self) -> NextBlocks | None:
-        """One window for each configuration that was measured live, the baseline's first, as many as there is time."""
+        """One window for each configuration that was measured live, the baseline's first, as many as there is time.
+
+        The safety gate comes after them.
+        """
         treatments, ratios = self._journal.treatments, standings(self._journal)
         ran = {self._journal.trial(block.trial) for launch in self._launches for block in launch.counted}
         order = sorted(ran, key=lambda name: ratios[name].value if name in ratios else math.inf, reverse=True)
@@ -219,7 +224,8 @@ class LiveRace:
         fitting = measured[: max(int(self._ending_s / self._budget.window_s), 0)]
         windows = [self._block(name, self._known.next_round - 1, treatments) for name in fitting]
         numbered = [msgspec.structs.replace(window, block=window.block + place) for place, window in enumerate(windows)]
-        return NextBlocks(windows=numbered) if numbered else None
+        gates = leaders_to_gate(self._journal)
+        return NextBlocks(windows=numbered, gates=gates) if numbered or gates else None
 
     # ------------------------------------------------------------------------------------------------------ blocks
 

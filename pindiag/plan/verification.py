@@ -7,6 +7,7 @@ from functools import cached_property
 from pindiag.journal import Launch
 from pindiag.model import LaunchOrder
 from pindiag.plan.budget import Budget
+from pindiag.plan.gates import to_gate
 from pindiag.plan.known import Known
 from pindiag.race import verification
 
@@ -49,6 +50,7 @@ class Verification:
             treatment=self._known.journal.treatments[left[0]],
             blocks=[self._known.block(number, left[0])],
             natural_epochs=self._known.natural_epochs,
+            gates=to_gate(self._known.journal, left[0]),
         )
 
     @property

@@ -110,5 +110,5 @@ def _fix(changed: dict[str, bool | int | None], effect: Effect | None, facts: Fa
         snippet=None,
         effect=effect,
         trade_off=trade_off(changed, facts, trial),
-        safety=UNCHECKED,
+        safety=(trial.safety if trial else None) or UNCHECKED,
     )
