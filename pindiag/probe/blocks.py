@@ -101,7 +101,7 @@ class Totals:
 
     @property
     def wait_cpu_share(self) -> float:
-        """Of the waits in steps that were looked at, the part on CPU; its two clocks are read around that of the wait."""
+        """Of the waits in steps that were looked at, the part on CPU; its clocks are read around the wait."""
         return min(1.0, self.wait_cpu_ns / max(1, self.looked_at_wait_ns))
 
     def add_step(self, step: Step, ended: int) -> None:
