@@ -291,7 +291,7 @@ class LaunchEnded(Record, tag="launch_ended", frozen=True, kw_only=True):
     stacks: str | None = None
     """What its processes were at before they were killed for want of progress; None: they were not."""
     under: Configuration | None = None
-    """What the loader ran under when the launch failed; None: it did not fail, ran no configuration, or none is known."""
+    """What the loader ran under when the launch failed; None: no configuration, or the launch did not fail."""
 
 
 class Process(Base, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from pindiag.launch import machine
+from pindiag.launch.footprint import met
 from pindiag.launch.reckon import reason_to_refuse
 from pindiag.launch.surroundings import Emit, Surroundings
 from pindiag.model import (
@@ -45,7 +46,8 @@ def opening(began: LaunchBegan, around: Surroundings) -> Opening:
     """
     order = began.order
     if order.isolation == "fresh":
-        reason = reason_to_refuse(order.treatment, chosen(around.records), machine.free_memory())
+        found, shown = chosen(around.records), met(around.records)
+        reason = reason_to_refuse(order.treatment, found, machine.free_memory(), met=shown)
         return Opening(blocks=order.blocks, refused=reason)
     notes: list[AnyRecord] = []
     admission = Admission(began.launch, around, write=notes.append, records=lambda: [*around.records, began, *notes])
@@ -96,7 +98,8 @@ class Admission:
     def _refuses(self, block: BlockOrder, last: BlockOrder | None) -> bool:
         found = chosen(self._around.records)
         running = None if last is None or found is None else (last.treatment or found).configuration
-        reason = reason_to_refuse(block.treatment, found, machine.free_memory(), running=running)
+        shown = met(self._around.records)
+        reason = reason_to_refuse(block.treatment, found, machine.free_memory(), running=running, met=shown)
         if reason is not None:
             now_ns = self._around.clock_ns()
             self._write(

@@ -15,6 +15,10 @@ Status = Literal["ok", "failed", "interrupted"]
 _WORKER_KILLED = re.compile(r"DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (?:is killed by signal: ([^.]*)|exited)")
 _UNPICKLABLE = re.compile(r"cannot pickle|can't pickle|Can't get local object|Can't get attribute", re.IGNORECASE)
 _MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
+_NO_SHM = re.compile(r"shared memory.*(?:No space left on device|Cannot allocate memory)")
+_FOR_MEMORY = "out of memory: "
+
+_NAMED = {signal.strsignal(number): -int(number) for number in signal.valid_signals()}
 
 
 class Death(Base, frozen=True, kw_only=True):
@@ -97,6 +101,16 @@ def exit_in_words(returncode: int | None) -> str:
     return f"exit status {returncode}" if returncode >= 0 else f"killed by {_signal(returncode)}"
 
 
+def for_memory(reason: str | None) -> bool:
+    """Whether a launch ended for want of memory, /dev/shm's included, by the reason that `judge` gave it."""
+    return reason is not None and (reason.startswith(_FOR_MEMORY) or for_shm(reason))
+
+
+def for_shm(reason: str | None) -> bool:
+    """Whether it was /dev/shm that was full."""
+    return reason is not None and "/dev/shm is full" in reason
+
+
 def _signal(returncode: int) -> str:
     try:
         return signal.Signals(-returncode).name
@@ -105,37 +119,46 @@ def _signal(returncode: int) -> str:
 
 
 def _killed(name: str, death: Death) -> str:
+    return _died("the target", name, death) or f"the target was killed by {name}, which pindiag did not send"
+
+
+def _died(who: str, name: str, death: Death) -> str | None:
+    """What a signal means that is known for want of memory; None: it says nothing of memory."""
     if name == "SIGKILL" and death.out_of_memory is not None:
-        return f"out of memory: {death.out_of_memory}"
+        return f"{_FOR_MEMORY}{who} was killed; {death.out_of_memory}"
     if name == "SIGBUS":
-        return _bus_error("the target", death)
-    return f"the target was killed by {name}, which pindiag did not send"
+        return f"{who} died of a bus error, as it does when /dev/shm is full{_shm(death)}"
+    return None
 
 
 def _failure(failed: TargetFailed, death: Death) -> str:
     """One sentence for an exception; the causes that concern workers and memory by name."""
     said = f"{failed.exception}: {failed.message}"
     killed = _WORKER_KILLED.search(failed.message)
-    if killed is not None:
-        return _worker_killed((killed[1] or "").strip(), failed, death)
+    if killed is not None or failed.worker_exits:
+        return _worker_died((killed and killed[1]) or "", failed, death)
+    if _NO_SHM.search(said):
+        return f"{_FOR_MEMORY}/dev/shm is full{_shm(death)}: {_line(said)}"
     if _UNPICKLABLE.search(said):
         return f"it cannot be pickled for a spawned worker: {_line(said)}"
     if _MEMORY.search(said):
-        return f"out of memory: {_line(said)}"
+        return f"{_FOR_MEMORY}{_line(said)}"
     return _line(said)
 
 
-def _worker_killed(how: str, failed: TargetFailed, death: Death) -> str:
-    if how == "Bus error":
-        return _bus_error("a worker", death)
-    if how == "Killed" and death.out_of_memory is not None:
-        return f"out of memory: a worker was killed; {death.out_of_memory}"
+def _worker_died(how: str, failed: TargetFailed, death: Death) -> str:
+    """What ended a worker: the signal that it died of, or the one that torch names as strsignal does."""
+    status = min(failed.worker_exits, default=_NAMED.get(how.strip(), 0))
+    if status < 0:
+        name = _signal(status)
+        return _died("a worker", name, death) or f"a worker was killed by {name}, which pindiag did not send"
+    if status > 0:
+        return f"a worker ended by itself with exit status {status}; target.log may say why"
     return _line(failed.message)
 
 
-def _bus_error(who: str, death: Death) -> str:
-    shm = f" ({death.shm})" if death.shm else ""
-    return f"{who} died of a bus error, as it does when /dev/shm is full{shm}"
+def _shm(death: Death) -> str:
+    return f" ({death.shm})" if death.shm else ""
 
 
 def _line(text: str) -> str:

@@ -24,6 +24,7 @@ from pindiag.model import (
     Block,
     BlockOrder,
     BlockPhase,
+    Configuration,
     FirstStep,
     LaunchBegan,
     LaunchEnded,
@@ -157,6 +158,7 @@ class Launch:
             gpu=gpu,
             clock_ns=around.clock_ns,
         )
+        self._stacks: str | None = None
         self._pace = Pace(around.records)
         self._patience = Patience(
             around.limits,
@@ -198,7 +200,8 @@ class Launch:
         self._tree.refresh()
         head = f"Launch {number}: {overdue}. What its processes were at, innermost call first:\n\n"
         path.parent.mkdir(exist_ok=True)
-        run.write(path, (head + stacks.read(self._tree.read())).encode())
+        self._stacks = stacks.read(self._tree.read())
+        run.write(path, (head + self._stacks).encode())
         return str(path.relative_to(run.path))
 
     def _take(self, record: AnyRecord) -> None:
@@ -252,8 +255,19 @@ class Launch:
                 returncode=returncode,
                 seconds=(ended_ns - self._began.t_ns) / 1e9,
                 reason=ending.reason,
+                stacks=self._stacks,
+                under=self._configuration if ending.status == "failed" else None,
             )
         )
+
+    @property
+    def _configuration(self) -> Configuration | None:
+        """What the loader runs under, where that is a configuration."""
+        running, found = self._agenda.running, chosen(self._around.records)
+        treatment = self._began.order.treatment if running is None else running.treatment or self._began.order.treatment
+        if treatment is None:
+            return None if found is None else found.configuration
+        return treatment.configuration if treatment.kind == "configuration" else None
 
     def _death(self, returncode: int | None, overdue: str | None, kept: str | None) -> Death:
         running = self._agenda.running

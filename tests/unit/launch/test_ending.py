@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -11,9 +13,20 @@ IN_WORKER = (
 )
 
 
-def failed(exception: str, message: str) -> TargetFailed:
+EXITED = "DataLoader worker (pid(s) 71, 72) exited unexpectedly"
+NO_SHM = "unable to allocate shared memory(shm) for file </torch_71_9_0>: No space left on device (28)"
+
+
+def failed(exception: str, message: str, exits: Sequence[int] = ()) -> TargetFailed:
     return TargetFailed(
-        launch=1, t_ns=0, exception=exception, message=message, traceback="", step=1, past_natural_end=False
+        launch=1,
+        t_ns=0,
+        exception=exception,
+        message=message,
+        traceback="",
+        step=1,
+        past_natural_end=False,
+        worker_exits=list(exits),
     )
 
 
@@ -93,7 +106,7 @@ CASES = {
     ),
     "out of memory": (
         {"returncode": -9, "out_of_memory": "only 3 MB were left"},
-        ("failed", "killed by SIGKILL", "out of memory: only 3 MB were left"),
+        ("failed", "killed by SIGKILL", "out of memory: the target was killed; only 3 MB were left"),
     ),
     "bus error": (
         {"returncode": -7, "shm": "it holds 64 MB"},
@@ -105,7 +118,7 @@ CASES = {
     ),
     "worker killed": (
         {"returncode": 1, "failed": failed("RuntimeError", KILLED)},
-        ("failed", "exit status 1", KILLED.strip()),
+        ("failed", "exit status 1", "a worker was killed by SIGKILL, which pindiag did not send"),
     ),
     "worker out of memory": (
         {"returncode": 1, "failed": failed("RuntimeError", KILLED), "out_of_memory": "the kernel killed it"},
@@ -113,7 +126,31 @@ CASES = {
     ),
     "bus error of a worker": (
         {"returncode": 1, "failed": failed("RuntimeError", BUS)},
-        ("failed", "exit status 1", "a worker died of a bus error, as it does when /dev/shm is full"),
+        (
+            "failed",
+            "exit status 1",
+            "a worker died of a bus error, as it does when /dev/shm is full",
+        ),
+    ),
+    "worker that only its own exit tells of": (
+        {"returncode": 1, "failed": failed("RuntimeError", EXITED, [-11])},
+        ("failed", "exit status 1", "a worker was killed by SIGSEGV, which pindiag did not send"),
+    ),
+    "worker seen by a broken connection first": (
+        {"returncode": 1, "failed": failed("ConnectionResetError", "reset by peer", [-9]), "out_of_memory": "it said"},
+        ("failed", "exit status 1", "out of memory: a worker was killed; it said"),
+    ),
+    "worker that left": (
+        {"returncode": 1, "failed": failed("RuntimeError", EXITED, [3])},
+        ("failed", "exit status 1", "a worker ended by itself with exit status 3; target.log may say why"),
+    ),
+    "worker that nobody knows of": (
+        {"returncode": 1, "failed": failed("RuntimeError", EXITED)},
+        ("failed", "exit status 1", EXITED),
+    ),
+    "no shared memory": (
+        {"returncode": 1, "failed": failed("RuntimeError", NO_SHM), "shm": "it holds 64 MB"},
+        ("failed", "exit status 1", f"out of memory: /dev/shm is full (it holds 64 MB): RuntimeError: {NO_SHM}"),
     ),
     "unpicklable": (
         {"returncode": 1, "failed": failed("AttributeError", "Can't get local object 'main.<locals>.f'")},
