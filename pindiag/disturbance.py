@@ -7,7 +7,11 @@ workers that queue for CPUs because there are too many of them, is what is being
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 from pindiag.model import BlockLoad
+
+Kind = Literal["gpu", "quota", "host", "others"]
 
 FOREIGN_SHARE = 0.15
 """Of the CPUs that the target may run on, used by others. A block on a quiet machine sees 0.01 to 0.05 (kernel threads,
@@ -39,8 +43,16 @@ USUAL_SHARE = 1 / 3
 and rounds without it would tell of a machine that the user does not have."""
 
 
-def disturbance(load: BlockLoad) -> str | None:
-    """What disturbed a block, in words with its figures; None where nothing did, or nothing can be said."""
+class Disturbance(NamedTuple):
+    """What disturbed a block."""
+
+    kind: Kind
+    words: str
+    """With its figures."""
+
+
+def disturbance(load: BlockLoad) -> Disturbance | None:
+    """What disturbed a block; None where nothing did, or nothing can be said."""
     return _slowed(load) or _throttled(load) or _stolen(load) or _crowded(load)
 
 
@@ -49,39 +61,40 @@ def is_usual(disturbed: int, blocks: int) -> bool:
     return disturbed > USUAL_SHARE * blocks
 
 
-def _slowed(load: BlockLoad) -> str | None:
+def _slowed(load: BlockLoad) -> Disturbance | None:
     if load.gpu_slowed_share is None or load.gpu_slowed_share < SLOWED_SHARE:
         return None
     clock = "" if load.gpu_sm_clock_mhz is None else f", at {load.gpu_sm_clock_mhz:.0f} MHz on average"
-    return f"heat or power held the GPU's clocks down in {100 * load.gpu_slowed_share:.0f} % of its samples{clock}"
+    held = f"heat or power held the GPU's clocks down in {100 * load.gpu_slowed_share:.0f} % of its samples"
+    return Disturbance("gpu", held + clock)
 
 
-def _throttled(load: BlockLoad) -> str | None:
+def _throttled(load: BlockLoad) -> Disturbance | None:
     share, quota, own = load.throttled_share, load.quota_cpus, load.target_cpus
     if share is None or quota is None or own is None or share < THROTTLED_SHARE or own >= OWN_QUOTA_SHARE * quota:
         return None
-    return (
-        f"the CPU quota of {quota:g} held the control group back {100 * share:.0f} % of the time, "
-        f"of which the target used {own:.1f}"
+    return Disturbance(
+        "quota",
+        f"the quota of {quota:g} CPUs, of which the target used {own:.1f}, held its control group back "
+        f"{100 * share:.0f} % of the time",
     )
 
 
-def _stolen(load: BlockLoad) -> str | None:
+def _stolen(load: BlockLoad) -> Disturbance | None:
     stolen, own = load.stolen_cpus, load.target_cpus
     if stolen is None or own is None or stolen < STOLEN_SHARE * max(own, 1.0):
         return None
-    return f"the host of this virtual machine took {stolen:.1f} CPUs away"
+    return Disturbance("host", f"the host of this virtual machine took {stolen:.1f} CPUs away")
 
 
-def _crowded(load: BlockLoad) -> str | None:
+def _crowded(load: BlockLoad) -> Disturbance | None:
     cpus, foreign, own = load.cpus, load.foreign_cpus, load.target_cpus
     if cpus is None or foreign is None or own is None or foreign < FOREIGN_SHARE * cpus:
         return None
+    used = f"other processes used {foreign:.1f} of {cpus} CPUs"
     if load.queued_share is None:
-        return _others(load) if foreign + own >= CROWDED_SHARE * cpus else None
-    queued = f"; the target queued for a CPU {100 * load.queued_share:.0f} % of the time it wanted one"
-    return _others(load) + queued if load.queued_share >= QUEUED_SHARE else None
-
-
-def _others(load: BlockLoad) -> str:
-    return f"other processes used {load.foreign_cpus:.1f} of {load.cpus} CPUs"
+        return Disturbance("others", used) if foreign + own >= CROWDED_SHARE * cpus else None
+    if load.queued_share < QUEUED_SHARE:
+        return None
+    queued = f"the target queued {100 * load.queued_share:.0f} % of the time in which it wanted a CPU"
+    return Disturbance("others", f"{used}; {queued}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from pindiag.disturbance import disturbance, is_usual
+from pindiag.disturbance import Disturbance, disturbance, is_usual
 from pindiag.model import (
     AnyRecord,
     Block,
@@ -142,28 +142,39 @@ class Launch:
         In a live launch these end with the block in which the dataset changed, and neither what ran under a treatment
         that could not be applied nor what was repeated because something disturbed it is one of them.
         """
+        return [block for block in self._valid if block.block not in self.replaced]
+
+    @cached_property
+    def _valid(self) -> list[Block]:
         own = [block for block in self.all(Block) if usable(block)]
         if self.isolation == "fresh":
             return own
         refused = {applied.trial for applied in self.all(TreatmentApplied) if applied.refused}
-        valid = [block for block in own if not self.is_void(block) and block.trial not in refused]
-        calm = {(block.round, block.trial) for block in valid if block.block not in self.to_repeat}
-        return [block for block in valid if block.block not in self.to_repeat or (block.round, block.trial) not in calm]
+        return [block for block in own if not self.is_void(block) and block.trial not in refused]
 
     @cached_property
-    def disturbed(self) -> dict[int, str]:
+    def disturbed(self) -> dict[int, Disturbance]:
         """Its blocks that something from outside disturbed, with what that was."""
         found = {load.block: disturbance(load) for load in self.all(BlockLoad)}
-        return {block: reason for block, reason in found.items() if reason is not None}
+        return {block: what for block, what in found.items() if what is not None}
+
+    @property
+    def load_is_usual(self) -> bool:
+        """Whether so many of its blocks are disturbed that the machine is like this."""
+        return is_usual(len(self.disturbed), len(self.all(BlockLoad)))
 
     @cached_property
     def to_repeat(self) -> frozenset[int]:
-        """Disturbed blocks that count only where no other of the same treatment and round went undisturbed.
+        """Disturbed blocks that are worth another turn: none in a fresh launch, or where the machine is like this."""
+        return frozenset(() if self.load_is_usual or self.isolation == "fresh" else self.disturbed)
 
-        None in a fresh launch, and where so many are disturbed that the machine is like this.
-        """
-        usual = is_usual(len(self.disturbed), len(self.all(BlockLoad)))
-        return frozenset() if usual or self.isolation == "fresh" else frozenset(self.disturbed)
+    @cached_property
+    def replaced(self) -> frozenset[int]:
+        """Disturbed blocks that count for nothing, since another of the same treatment and round went undisturbed."""
+        calm = {(block.round, block.trial) for block in self._valid if block.block not in self.to_repeat}
+        return frozenset(
+            block.block for block in self._valid if block.block in self.to_repeat and (block.round, block.trial) in calm
+        )
 
     def is_void(self, block: Block) -> bool:
         """Whether a block of a live launch ran on a dataset that an earlier one had changed."""
@@ -255,15 +266,18 @@ class Journal:
 
     @cached_property
     def skipped(self) -> dict[str, str]:
-        """Treatments that plan left out, with its reason."""
-        orders = (order for launch in self.launches for order in launch.orders)
-        return {name: reason for order in orders for name, reason in order.skipped.items()}
+        """Treatments that plan left out and did not take in later, with its reason."""
+        found: dict[str, str] = {}
+        for order in (order for launch in self.launches for order in launch.orders):
+            run = {made.id for made in order.planned} - order.skipped.keys()
+            found = {name: reason for name, reason in found.items() if name not in run} | order.skipped
+        return found
 
     @cached_property
     def predicted(self) -> dict[str, float]:
         """What configurations were predicted to reach at most before they ran, or were left out for it, samples/s."""
-        orders = [order for launch in self.launches for order in launch.orders]
-        return {name: most for order in reversed(orders) for name, most in order.predicted.items()}
+        orders = (order for launch in self.launches for order in launch.orders)
+        return {name: most for order in orders for name, most in order.predicted.items()}
 
     @property
     def running(self) -> Launch | None:
@@ -289,6 +303,31 @@ class Journal:
             Rate(round=block.round, trial=self.trial(block.trial), value=block.samples / block.seconds)
             for block in self.blocks(*purposes, isolation=isolation)
         ]
+
+    def verify_rates(self, *, steady: bool = False) -> list[Rate]:
+        """Throughput of the verifying launches.
+
+        Over whole epochs, where each of them covered some; over the steps that a block of steps counts, where one did
+        not, or to compare with such blocks.
+
+        Args:
+            steady: over those steps in any case.
+        """
+        blocks = self.blocks("verify")
+        whole = not steady and all(block.epochs is not None for block in blocks)
+        rates = [(block, block.samples / block.seconds if whole else _steady_rate(block)) for block in blocks]
+        return [
+            Rate(round=block.round, trial=self.trial(block.trial), value=rate)
+            for block, rate in rates
+            if rate is not None
+        ]
+
+    @property
+    def verified_epochs(self) -> int | None:
+        """How many whole epochs each verifying launch covered at least; None where blocks of steps are compared."""
+        covered = [None if block.epochs is None else block.epochs.epochs for block in self.blocks("verify")]
+        known = [count for count in covered if count is not None]
+        return min(known) if known and len(known) == len(covered) else None
 
     def births(self, launches: Iterable[Launch], trial: str) -> list[LoaderIterated]:
         """Iterators of the training loader that began a trial's turns in some launches."""
@@ -321,6 +360,14 @@ class Journal:
         blocks = [block for launch in launches for block in launch.counted if self.trial(block.trial) == trial]
         levels = [block.host_allocator.reserved_bytes for block in blocks if block.host_allocator is not None]
         return max((level for level in levels if level is not None), default=None)
+
+
+def _steady_rate(block: Block) -> float | None:
+    """Of the steps after the queue had turned over; None where the epochs were too short to have any."""
+    whole = block.epochs
+    if whole is None:
+        return block.samples / block.seconds
+    return whole.steady_samples / whole.steady_seconds if whole.steady_samples and whole.steady_seconds else None
 
 
 def _as_next(order: LaunchOrder) -> NextBlocks:

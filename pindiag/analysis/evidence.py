@@ -90,8 +90,8 @@ class RunEvidence:
 
 
 def left_out(launch: Launch, block: Block) -> str | None:
-    """Why a block that went well counts for nothing; None where it counts, or did not go well."""
-    if not usable(block) or block in launch.counted:
+    """Why a block that went well counts for nothing; None where it counts, did not go well, or was repeated."""
+    if not usable(block) or block in launch.counted or block.block in launch.replaced:
         return None
     for applied in launch.all(TreatmentApplied):
         if applied.trial == block.trial and applied.refused:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from statistics import median_low
 
 from pindiag import race
+from pindiag.analysis.disturbances import of_disturbances
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact as _fact
 from pindiag.analysis.machine_facts import of_machine, of_sampler
@@ -69,6 +70,7 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     error = None if target.error is None else target.error.strip().splitlines()[-1]
     yield _fact("target_error", error, None, "launches", "the script raised nothing under its own configuration")
     yield from _of_live_launches(run)
+    yield from of_disturbances(run)
     for pin_thread in (True, False):
         yield _intraop_threads(run, pin_thread)
 

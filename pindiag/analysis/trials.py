@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
+from pindiag.analysis.disturbances import marks
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
 from pindiag.gate import safety
 from pindiag.journal import Launch
@@ -136,15 +137,17 @@ def epoch_s(evidence: TrialEvidence) -> float | None:
 
 def blocks(run: RunEvidence, places: Mapping[int, str]) -> list[BlockFigures]:
     """Every block with the place of its record."""
+    said = marks(run)
     return [
-        _block(run, launch, block, places.get(block.block, "not in a journal"))
+        _block(run, launch, block, places.get(block.block, "not in a journal"), said.get(block.block))
         for launch in run.journal.launches
         for block in launch.all(Block)
     ]
 
 
-def _block(run: RunEvidence, launch: Launch, block: Block, place: str) -> BlockFigures:
+def _block(run: RunEvidence, launch: Launch, block: Block, place: str, mark: str | None) -> BlockFigures:
     reason = left_out(launch, block)
+    out = reason is not None or block.block in launch.replaced
     return BlockFigures(
         id=block.block,
         launch=launch.id,
@@ -154,8 +157,9 @@ def _block(run: RunEvidence, launch: Launch, block: Block, place: str) -> BlockF
         steps=block.steps,
         samples=block.samples,
         seconds=block.seconds,
-        status=block.status if reason is None else "left_out",
-        reason=reason or block.reason or "; ".join(block.notes) or None,
+        status="left_out" if out else block.status,
+        reason=reason or block.reason or "; ".join(([mark] if mark else []) + block.notes) or None,
         purpose=launch.purpose,
         journal=place,
+        epochs=block.epochs,
     )

@@ -9,6 +9,7 @@ from pindiag.model import Report, RunSpec
 from pindiag.report import _templates, about, names
 from pindiag.report import rows as trials
 from pindiag.report.ceilings import ceilings
+from pindiag.report.sections.method import limits
 from pindiag.report.sections.verdict import Mark, main_fix, marks, next_step, training
 from pindiag.report.text import clean, quantity
 
@@ -118,6 +119,7 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
         f"Against it: {'; '.join(against)}." if against else "",
         " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
         f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",
+        " ".join(limits(report)),
         _step(next_step(report, spec)),
         _machine(report, spec),
     ]

@@ -79,7 +79,22 @@ class Recomputed:
             return self.isolation(launch) == "fresh" or not spoilt
 
         named = [block | {"trial": self.name(block["trial"])} for block in self.by_type["block"]]
-        return [block for block in named if counts(block)]
+        valid = [block for block in named if counts(block)]
+        disturbed = self.disturbed
+        calm = {turn(block) for block in valid if block["block"] not in disturbed}
+        return [block for block in valid if block["block"] not in disturbed or turn(block) not in calm]
+
+    @property
+    def disturbed(self) -> set[int]:
+        """Blocks of live launches that something from outside disturbed; none where it did so in more than a third."""
+        found: set[int] = set()
+        for launch in {
+            line["launch"] for line in self.by_type["block_load"] if self.isolation(line["launch"]) == "live"
+        }:
+            loads = [line for line in self.by_type["block_load"] if line["launch"] == launch]
+            own = {line["block"] for line in loads if is_disturbed(line)}
+            found |= own if 3 * len(own) <= len(loads) else set()
+        return found
 
     def name(self, trial: str) -> str:
         return self.baseline if trial == "baseline" else trial
@@ -115,6 +130,28 @@ class Recomputed:
         count = len(differences)
         spread = math.sqrt(sum(value * value for value in differences)) / count
         return math.exp(student.ppf(0.975, count) * spread), count
+
+
+def turn(block: Line) -> tuple[int, int, str]:
+    """Which turn a block was; a repeated one is the same."""
+    return block["launch"], block["round"], block["trial"]
+
+
+def is_disturbed(load: Line) -> bool:
+    """Whether others took what the target wanted: its GPU's clocks, quota, virtual CPUs or CPUs."""
+    target, foreign, quota, cpus = (load[name] for name in ("target_cpus", "foreign_cpus", "quota_cpus", "cpus"))
+    if (load["gpu_slowed_share"] or 0) >= 0.25:
+        return True
+    if target is None:
+        return False
+    if quota is not None and (load["throttled_share"] or 0) >= 0.1 and target < 0.8 * quota:
+        return True
+    if (load["stolen_cpus"] or 0) >= 0.05 * max(target, 1):
+        return True
+    if foreign is None or foreign < 0.15 * cpus:
+        return False
+    queued = load["queued_share"]
+    return foreign + target >= 0.9 * cpus if queued is None else queued >= 0.05
 
 
 def rate(block: Line) -> float:

@@ -64,6 +64,17 @@ def order(report: Report) -> str:
     )
 
 
+def limits(report: Report) -> list[str]:
+    """What the run's surroundings and the start of workers limited, in sentences."""
+    said = {fact.name: fact.value for fact in report.facts if fact.trial is None}
+    found = [said.get("disturbances") if said.get("disturbed_blocks") else None, said.get("block_length")]
+    return [f"{_capital(words)}." for words in found if isinstance(words, str)]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def gaps(report: Report) -> list[tuple[str, str]]:
     """Everything that was not measured: what it is, and why; gaps of one reason together."""
     by_reason: dict[str, dict[str, list[str]]] = {}

@@ -147,8 +147,14 @@ def _more(report: Report, spec: RunSpec) -> str:
 
 
 def marks(report: Report, finding: Finding | None) -> list[Mark]:
-    """How sure: the cause, the gain, its verification, and whether live and fresh disagree."""
-    found = [_cause_mark(finding), _gain_mark(report), _verification_mark(report), _disagreement_mark(report)]
+    """How sure: the cause, the gain, its verification, where live and fresh disagree, how busy the machine was."""
+    found = [
+        _cause_mark(finding),
+        _gain_mark(report),
+        _verification_mark(report),
+        _disagreement_mark(report),
+        _busy_mark(report),
+    ]
     return [mark for mark in found if mark]
 
 
@@ -235,6 +241,15 @@ def _disagreement_mark(report: Report) -> Mark | None:
     if verified.live_ratio is not None:
         live = f"{figures.ratio_with_interval(verified.live_ratio, verified.live_ci95)} live, "
     return Mark("half", "Live and fresh disagree:", f"{live}{fresh} fresh; fresh decides")
+
+
+def _busy_mark(report: Report) -> Mark | None:
+    """Whether the machine had so much else to do that it is part of all figures."""
+    values = {fact.name: fact.value for fact in report.facts if fact.trial is None}
+    share = values.get("disturbed_blocks_share")
+    if values.get("disturbed_as_usual") is not True or not isinstance(share, float):
+        return None
+    return Mark("half", "Busy machine:", f"something from outside disturbed {figures.share(share)} of the blocks")
 
 
 # --------------------------------------------------------------------------------------------------- the chart
