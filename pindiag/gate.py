@@ -203,8 +203,8 @@ def _about_shared(journal: Journal, what: str, made: Treatment) -> Safety:
     if baseline is not None and baseline.num_workers > 1:
         return _passed(f"Workers share {what}, as those of the script as written do.")
     return _failed(
-        f"{made.configuration.num_workers} workers would share {what}: opened before they are forked, it has one position "
-        "and state for all. Open it in each worker, at its first item."
+        f"{made.configuration.num_workers} workers would share {what}: opened before they are forked, with one "
+        "position and state for all. Open it in each worker, at its first item."
     )
 
 
