@@ -10,6 +10,7 @@ import msgspec
 from pindiag.analysis import environment
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.facts import NO_LIVE
+from pindiag.analysis.gpu import with_cure
 from pindiag.analysis.machine_facts import NO_SAMPLES, NO_WORKER, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
 from pindiag.analysis.other_loaders import NEVER_READ
 from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
@@ -102,7 +103,9 @@ def _trial_reasons(evidence: TrialEvidence) -> dict[str, str]:
         ".sampler.worker": no_workers or NO_WORKER,
         ".sampler.pin_thread_cpu_percent": NOT_PINNED if not configuration.pin_memory else "no pin thread was seen",
         ".profiler": "no profiler window ran",
-        ".profiler.trace": "no trace was written" if evidence.window is None else evidence.window.reason or "no trace",
+        ".profiler.trace": "no trace was written"
+        if evidence.window is None
+        else with_cure(evidence.window.reason or "no trace"),
         ".startup_s": REPLAYED if evidence.replayed else "no first batch was timed",
         ".epoch_s": "an epoch is reckoned for configurations alone" if special else epoch,
     }
@@ -135,6 +138,10 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
             "verification": asked
             or ("no change was to be verified" if leads else "the budget left no time for a pair"),
             "verification.ci95": "an interval needs three pairs",
+            "verification.epochs": "blocks of steps were compared: two whole epochs do not fit a launch's share of "
+            "the budget, or --steps or the loader's unknown length leave none to be counted",
+            "verification.steady_ratio": "its epochs have no more steps than its queue",
+            "verification.steady_ci95": "an interval needs three pairs",
             "verification.live_ratio": never_live,
             "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,
             "verification.agrees_with_live": "an interval needs three pairs"

@@ -9,6 +9,9 @@ from pindiag.model import Block, PinThreadMs, StageMs
 
 NOT_SEEN = "no block was counted"
 BEFORE_HAND_PINS = "recorded before pinning by hand was measured"
+OVERLAP = "the calls of other threads count too, and together the stages take longer than the step"
+BEYOND_NOISE = 0.05
+"""Of a step, by which its stages may exceed it: some are reckoned from steps that were looked at."""
 STAGE_FIELDS = {
     "wait": "wait_ms",
     "transfer": "transfer_ms",
@@ -44,6 +47,8 @@ class Totals:
         """Why a field of its blocks is null, where it is."""
         if not self.blocks:
             return NOT_SEEN
+        if field == "script_ms":
+            return OVERLAP if self.steps and self.stages().script is None else None
         stage = field.removesuffix("_ms")
         found = (block.missing.get(field) or block.missing.get(stage) for block in self.blocks)
         told = next((reason for reason in found if reason is not None), None)
@@ -60,8 +65,13 @@ class Totals:
     def stages(self) -> StageMs:
         """The six stages; script is what the others leave of the step, unmeasured ones included."""
         named = {stage: self.stage_ms(field) for stage, field in STAGE_FIELDS.items()}
-        rest = sum(ms or 0.0 for ms in named.values())
-        return StageMs(**named, script=None if self.step_ms is None else max(self.step_ms - rest, 0.0))
+        return StageMs(**named, script=self._rest_ms(sum(ms or 0.0 for ms in named.values())))
+
+    def _rest_ms(self, stages_ms: float) -> float | None:
+        """What stages leave of a step; None where they exceed it."""
+        if self.step_ms is None or stages_ms > (1 + BEYOND_NOISE) * self.step_ms:
+            return None
+        return max(self.step_ms - stages_ms, 0.0)
 
     def pin_thread(self) -> PinThreadMs | None:
         """The pin thread (without workers, the main thread's pinning) in a mean batch."""

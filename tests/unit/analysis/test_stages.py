@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pindiag.analysis.stages import BEFORE_HAND_PINS, Totals
+from pindiag.analysis.stages import BEFORE_HAND_PINS, OVERLAP, Totals
 from pindiag.model import PinThread
 
 
@@ -43,8 +43,12 @@ def test_records_from_before_pinning_by_hand_was_measured_say_so():
     assert totals.missing("hand_pin_ms") == BEFORE_HAND_PINS
 
 
-def test_stages_never_sum_to_more_than_the_step():
-    assert Totals([block(wait_ms=2000.0)]).stages().script == 0.0
+@pytest.mark.parametrize(("wait_ms", "script"), [(980.0, 0.0), (2000.0, None)])
+def test_stages_sum_to_the_step_or_else_what_they_leave_is_not_known(wait_ms, script):
+    none_other = {"transfer_ms": 0.0, "synchronise_ms": 0.0, "optimizer_ms": 50.0, "hand_pin_ms": 0.0}
+    totals = Totals([block(wait_ms=wait_ms, **none_other)])
+    assert totals.stages().script == script
+    assert totals.missing("script_ms") == (OVERLAP if script is None else None)
 
 
 def test_pin_thread_shares():
