@@ -1,0 +1,293 @@
+"""What pindiag recommends, against the best of the usual rules.
+
+    python benchmarks/versus_advice.py --quick --json -
+    python benchmarks/versus_advice.py article_floats tabular_rows --budget 5m --json PATH -- --samples 1000
+
+Prints {"cases": [{"sample", "ratio_to_best_advice", "ci95", "same", ...}]}.
+
+Each sample is swept as a user does, verification included. Then every rule's configuration and the recommended one run
+in fresh launches, one block each, in rounds of random order. Odd rounds choose the best advice: all rules at first,
+then those that are still near the best. Even rounds measure: the recommendation beside the advice that leads. The
+ratio is that of throughputs, paired within even rounds, with its 95 % interval; rounds go on until its half-width is
+5 %, or to --rounds. Where the recommendation is the best advice itself, the ratio is 1 and nothing is measured: "same"
+says so.
+
+The rules: the script as written; pin_memory with non_blocking; a worker a CPU of the machine; half as many; 4 workers;
+torch.get_num_threads() workers that persist, pinned where there is a GPU, as an article's `create_optimal_dataloader`
+has it; and the number up to which torch's DataLoader does not warn of too many workers, a worker a CPU of the affinity
+mask. Rules that come to the same configuration run once.
+
+With --quick a target with planted waits is swept for a few seconds, and one round chooses.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import command
+import torch
+from fresh_launches import FreshOnly, conduct, of_treatment, spec_of
+from sweep_cost import SAMPLES, WAITS, Planted, Swept, sweep
+
+from pindiag.journal import Journal
+from pindiag.model import AnyRecord, LaunchOrder, RunSpec, Treatment
+from pindiag.plan.treatments import Changes, treatment
+from pindiag.stats import Mean, Rate, compare, geometric_mean, paired_ratios
+
+
+@dataclass(frozen=True)
+class Host:
+    """What rules look at."""
+
+    cpus: int
+    """Of the machine."""
+    allowed_cpus: int
+    """By the affinity mask, which is all that torch looks at."""
+    threads: int
+    """Of torch, in a fresh process."""
+    has_gpu: bool
+
+
+def this_host() -> Host:
+    """The machine that this runs on."""
+    cpus = os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cpus
+    return Host(cpus, allowed, torch.get_num_threads(), torch.cuda.is_available())
+
+
+def rules(host: Host) -> dict[str, Changes]:
+    """What each rule changes in any script."""
+    return {
+        "as written": {},
+        "pin_memory and non_blocking": {"pin_memory": True, "non_blocking": True},
+        "workers = CPUs": {"num_workers": host.cpus},
+        "workers = CPUs / 2": {"num_workers": max(host.cpus // 2, 1)},
+        "4 workers": {"num_workers": 4},
+        "create_optimal_dataloader": {
+            "num_workers": host.threads,
+            "pin_memory": host.has_gpu,
+            "persistent_workers": True,
+            "prefetch_factor": 2,
+        },
+        "torch's suggestion": {"num_workers": host.allowed_cpus},
+    }
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a launch counts, and when choosing and measuring end."""
+
+    rounds: int = 24
+    """At most, odd and even ones."""
+    fewest: int = 4
+    """Measuring rounds before an interval is believed; choosing rounds before the recommendation may be the best."""
+    narrow: float = 0.05
+    """Half-width of the log ratio."""
+    tried: int = 2
+    """Choosing rounds that have all rules."""
+    reach: float = 1.15
+    """Advice that is slower than the best by more than this is tried no further."""
+    seconds: float = 1.5
+    """Counted ones of a launch."""
+
+
+PLANTED = Planted(name="dear to unpack", workers=1, grid=(0, 1), fetch_ms=10, unpack_ms=90, step_ms=10, start_s=0.0)
+"""Five times as fast without workers, which no rule says."""
+
+QUICK = Limits(rounds=6, fewest=3, tried=1, reach=1.0, seconds=0.8)
+
+
+class Standings:
+    """What the rounds so far say."""
+
+    def __init__(self, rates: Sequence[Rate], advice: Sequence[str], recommended: str, limits: Limits) -> None:
+        self._limits = limits
+        self._recommended = recommended
+        self._odd = [rate for rate in rates if rate.round % 2 and rate.trial in advice]
+        self._even = [rate for rate in rates if rate.round % 2 == 0]
+        self._advice = list(advice)
+
+    @property
+    def choosing(self) -> int:
+        """How many rounds have chosen so far."""
+        return len({rate.round for rate in self._odd})
+
+    @property
+    def near(self) -> list[str]:
+        """Advice that may still be the best, the best first."""
+        if not self._odd:
+            return self._advice
+        latest = max(rate.round for rate in self._odd)
+        left = {rate.trial for rate in self._odd if rate.round == latest}
+        reference = min(left)
+        ran = compare([rate for rate in self._odd if rate.trial in left], reference)
+        gains = {reference: 1.0} | {trial: mean.value for trial, mean in ran.items()}
+        reach = self._limits.reach if self.choosing >= self._limits.tried else float("inf")
+        near = [trial for trial, gain in gains.items() if gain * reach >= max(gains.values())]
+        return sorted(near, key=lambda trial: -gains[trial])
+
+    @property
+    def best(self) -> str:
+        """The advice that leads."""
+        return self.near[0]
+
+    @property
+    def same(self) -> bool:
+        """Whether the recommendation is the best advice."""
+        return self.best == self._recommended
+
+    @property
+    def ratio(self) -> Mean | None:
+        """The recommendation's throughput over that of the best advice."""
+        ratios = paired_ratios(self._even, self.best).get(self._recommended)
+        return geometric_mean(ratios) if ratios else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether more rounds add nothing."""
+        if self.same:
+            return self.near == [self._recommended] or self.choosing >= self._limits.fewest
+        ratio = self.ratio
+        narrow = ratio is not None and ratio.half_width is not None and ratio.half_width <= self._limits.narrow
+        return ratio is not None and ratio.count >= self._limits.fewest and narrow
+
+    def members(self, number: int) -> list[str]:
+        """What a round runs: nothing where it could not tell anything."""
+        if number % 2:
+            return self.near if not self._odd or len(self.near) > 1 else []
+        return [] if self.same else [self._recommended, self.best]
+
+
+class Rounds(FreshOnly):
+    """Asks for the launches of one round after another, each round in random order, until more would add nothing."""
+
+    def __init__(self, advice: Sequence[Treatment], recommended: Treatment, limits: Limits, seed: int = 0) -> None:
+        self._made = {made.id: made for made in (*advice, recommended)}
+        self._advice = list(dict.fromkeys(made.id for made in advice))
+        self._recommended = recommended.id
+        self._limits = limits
+        self._random = random.Random(seed)
+        self._round = 0
+        self._launches = 0
+        self._turns: list[str] = []
+
+    def standings(self, journal: Journal) -> Standings:
+        """What is known."""
+        return Standings(journal.rates("round"), self._advice, self._recommended, self._limits)
+
+    def next_launch(self, records: Sequence[AnyRecord], /) -> LaunchOrder | None:
+        """The next one of the running round, or the first of a new one."""
+        if not self._turns:
+            self._open(self.standings(Journal(records)))
+        if not self._turns:
+            return None
+        self._launches += 1
+        trial = self._turns.pop()
+        print(f"round {self._round} of at most {self._limits.rounds}: {trial}", file=sys.stderr)
+        return of_treatment(self._made[trial], self._round, self._launches, self._limits.seconds)
+
+    def _open(self, known: Standings) -> None:
+        if self._launches and known.settled:
+            return
+        while not self._turns and self._round < self._limits.rounds:
+            self._round += 1
+            self._turns = known.members(self._round)
+        self._random.shuffle(self._turns)
+
+
+# ------------------------------------------------------------------------------------------------------ measuring
+
+
+def launch(name: str, swept: Swept, spec: RunSpec, limits: Limits, folder: Path) -> dict[str, object]:
+    """Run the rounds for what was swept.
+
+    Raises:
+        SystemExit: the sweep does not know the script's own configuration.
+    """
+    baseline = swept.journal.baseline
+    if baseline is None:
+        raise SystemExit(f"the sweep of {name} did not find its loader")
+    made = {rule: treatment(baseline, changes) for rule, changes in rules(this_host()).items()}
+    plan = Rounds(list(made.values()), swept.journal.treatments[swept.recommended], limits)
+    journal = conduct(spec, plan, folder)
+    return case(name, swept, {rule: each.id for rule, each in made.items()}, plan.standings(journal), journal)
+
+
+def case(name: str, swept: Swept, named: Mapping[str, str], known: Standings, journal: Journal) -> dict[str, object]:
+    """One row of what is printed."""
+    ratio = Mean(1.0, (1.0, 1.0), 0, None) if known.same else known.ratio
+    return {
+        "sample": name,
+        "ratio_to_best_advice": None if ratio is None else ratio.value,
+        "ci95": None if ratio is None else ratio.ci95,
+        "same": known.same,
+        "recommended": swept.recommended,
+        "best_advice": known.best,
+        "best_rules": [rule for rule, trial in named.items() if trial == known.best],
+        "rules": dict(named),
+        "choosing_rounds": known.choosing,
+        "measuring_rounds": 0 if ratio is None else ratio.count,
+        "sweep_s": swept.wall_s,
+        "failed": failures(journal),
+    }
+
+
+def failures(journal: Journal) -> dict[str, str]:
+    """Treatments of launches that gave nothing to count, with the reason."""
+    return {
+        each.treatment.id: each.ended.reason or each.ended.exit
+        for each in journal.launches
+        if each.treatment is not None and each.ended is not None and not each.measured
+    }
+
+
+def quick(folder: Path) -> list[dict[str, object]]:
+    """A target whose batches are dear to unpack, so that no rule helps."""
+    words = ["--no-verify", "--budget", "12s", "--rounds", "3", "--steps", "8", "--grid", "num_workers=0,1"]
+    swept = sweep(WAITS, folder / "sweep", words, PLANTED.arguments)
+    spec = spec_of(WAITS, PLANTED.arguments)
+    return [launch(PLANTED.name, swept, spec, QUICK, folder / "rounds")]
+
+
+def full(name: str, words: Sequence[str], arguments: Sequence[str], limits: Limits, folder: Path) -> dict[str, object]:
+    """Sweep a sample, then run the rounds."""
+    script = SAMPLES / f"{name}.py"
+    swept = sweep(script, folder / name, words, arguments)
+    print(f"{name}: {swept.recommended} is recommended", file=sys.stderr)
+    return launch(name, swept, spec_of(script, arguments), limits, folder / f"{name}-rounds")
+
+
+def main() -> None:
+    """Measure and print; interrupted, what was measured so far."""
+    parser = command.parser(__doc__, quick="one target with planted waits, in less than a minute")
+    parser.add_argument("samples", nargs="*", help="names of scripts in samples/; what follows -- are their arguments")
+    parser.add_argument("--budget", default="5m", help="of the sweep (5m)")
+    parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
+    parser.add_argument("--rounds", type=int, default=Limits.rounds, help=f"at most ({Limits.rounds})")
+    parser.add_argument("--seconds", type=float, default=Limits.seconds, help=f"counted a launch ({Limits.seconds})")
+    own, arguments = command.at_dashes(sys.argv[1:])
+    asked = parser.parse_args(own)
+    if not asked.quick and not asked.samples:
+        parser.error("name samples, or give --quick")
+    words = ["--budget", asked.budget, *(["--grid", asked.grid] if asked.grid else [])]
+    limits = Limits(rounds=asked.rounds, seconds=asked.seconds)
+    cases: list[dict[str, object]] = []
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            if asked.quick:
+                cases += quick(folder)
+            for sample in [] if asked.quick else asked.samples:
+                cases.append(full(sample, words, arguments, limits, folder))
+    finally:
+        command.write({"cases": cases}, asked.json)
+
+
+if __name__ == "__main__":
+    main()
