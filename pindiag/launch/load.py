@@ -25,7 +25,7 @@ NOT_TOLD = "this platform does not tell it"
 
 
 def block_load(
-    samples: Sequence[Sample], block: int, trial: str, *, cpus: int | None, quota_cpus: float | None
+    samples: Sequence[Sample], block: int, trial: str, *, t_ns: int, cpus: int | None, quota_cpus: float | None
 ) -> BlockLoad | None:
     """What the samples of a counted part come to; None without two of them far enough apart.
 
@@ -33,6 +33,7 @@ def block_load(
         samples: from its begin to its end, in the order of time.
         block: its number.
         trial: what it ran under.
+        t_ns: now.
         cpus: CPUs that the target may run on.
         quota_cpus: what the CPU quota allows.
     """
@@ -48,7 +49,7 @@ def block_load(
     }
     return BlockLoad(
         launch=samples[-1].launch,
-        t_ns=samples[-1].t_ns,
+        t_ns=t_ns,
         block=block,
         trial=trial,
         seconds=seconds,

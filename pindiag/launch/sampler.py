@@ -167,7 +167,14 @@ class Sampler:
     def load(self, block: int, trial: str) -> BlockLoad | None:
         """What ran beside the target in the block that has just been counted; None where too little was seen of it."""
         with self._lock:
-            return block_load(self._counted, block, trial, cpus=self._machine.cpus, quota_cpus=self._machine.quota_cpus)
+            return block_load(
+                self._counted,
+                block,
+                trial,
+                t_ns=self._clock_ns(),
+                cpus=self._machine.cpus,
+                quota_cpus=self._machine.quota_cpus,
+            )
 
     def memory(self, block: int, trial: str) -> MemoryRead:
         """Proportional set sizes now; the target should be paused, for it costs milliseconds a process."""

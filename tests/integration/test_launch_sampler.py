@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 import pytest
 
-from pindiag.model import BlockPhase, MemoryRead, Process, Sample
+from pindiag.disturbance import FOREIGN_SHARE, QUEUED_SHARE, disturbance
+from pindiag.model import BlockLoad, BlockPhase, MemoryRead, Process, Sample
 from pindiag.store import RunDirectory
 
 from .launches import session, times
@@ -20,8 +26,21 @@ HELD_BYTES = 300 << 20
 @pytest.fixture(scope="module")
 def records(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     folder = tmp_path_factory.mktemp("planted")
-    session(folder, "planted").run(times(1))
+    with spinning(2 * (os.cpu_count() or 1)):
+        session(folder, "planted").run(times(1))
     return list(RunDirectory.open(folder / "out").records())
+
+
+@contextmanager
+def spinning(count: int) -> Iterator[None]:
+    """So many processes that are not the target's want a CPU each."""
+    found = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in found:
+            process.kill()
+            process.wait()
 
 
 def counted(records: list[object]) -> list[Sample]:
@@ -74,3 +93,13 @@ def test_machine(records: list[object]) -> None:
     assert last.machine_cpu_s > first.machine_cpu_s
     assert 0 < last.sampler_cpu_s < 5
     assert last.gpu_utilization is None or 0 <= last.gpu_utilization <= 1
+
+
+def test_processes_that_are_not_the_targets_disturb_its_block(records: list[object]) -> None:
+    (load,) = (record for record in records if isinstance(record, BlockLoad))
+    if load.foreign_cpus is None or load.cpus is None:
+        pytest.skip(load.missing.get("foreign_cpus", "the CPUs are not told"))
+    assert load.foreign_cpus >= FOREIGN_SHARE * load.cpus
+    assert load.queued_share is None or load.queued_share >= QUEUED_SHARE
+    assert load.target_cpus is not None and 0 < load.target_cpus + load.foreign_cpus < 1.2 * load.cpus
+    assert disturbance(load) is not None
