@@ -38,17 +38,30 @@ def write(directory: RunDirectory, *, show_paths: bool) -> Report:
     Raises:
         NotARun: the folder holds no run of this schema version.
     """
-    from pindiag.report import redact, redact_report, render_markdown, write_html
+    from pindiag.report import render_markdown, write_html
 
-    asked = directory.read_spec()
-    made, drawing = assemble(directory)
-    made = redact_report(made, asked, show_paths=show_paths)
-    drawing = redact(drawing, [asked], show_paths=show_paths)
-    spec = redact(asked, [asked], show_paths=show_paths)
+    made, drawing, spec = redacted(directory, show_paths=show_paths)
     directory.write_report(made)
     directory.write(directory.summary_md, render_markdown(made, spec).encode())
     write_html(made, drawing, spec, directory.report_html)
     return made
+
+
+def redacted(directory: RunDirectory, *, show_paths: bool = False) -> tuple[Report, Drawing, RunSpec]:
+    """All that a report is made of, as it may leave the machine.
+
+    Raises:
+        NotARun: the folder holds no run of this schema version.
+    """
+    from pindiag.report import redact, redact_report
+
+    asked = directory.read_spec()
+    made, drawing = assemble(directory)
+    return (
+        redact_report(made, asked, show_paths=show_paths),
+        redact(drawing, [asked], show_paths=show_paths),
+        redact(asked, [asked], show_paths=show_paths),
+    )
 
 
 def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
