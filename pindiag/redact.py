@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import urllib.parse
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypedDict
 
 MASK = "<redacted>"
@@ -202,17 +202,28 @@ def whoami() -> Person:
 
 def secret_values(args: Sequence[str]) -> tuple[str, ...]:
     """Values of arguments whose option or name speaks of a token, key, secret or password, as they may be written."""
-    found = []
+    long = {args[index][start:] for index, start in _secrets_in(args) if len(args[index]) - start >= _SHORTEST_SECRET}
+    return _longest_first({spelling for value in long for spelling in _spellings(value)})
+
+
+def hide_arguments(args: Sequence[str]) -> list[str]:
+    """Arguments without the values of such options, however short these are."""
+    hidden = list(args)
+    for index, start in _secrets_in(args):
+        hidden[index] = args[index][:start] + MASK
+    return hidden
+
+
+def _secrets_in(args: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Which arguments hold a secret, and where in them it begins."""
     for index, arg in enumerate(args):
-        name, equals, value = arg.partition("=")
+        name, equals, _ = arg.partition("=")
         if not re.fullmatch(_DOTTED, name):
             continue
         if equals:
-            found.append(value)
+            yield index, len(name) + 1
         elif name.startswith("-") and index + 1 < len(args) and not args[index + 1].startswith("--"):
-            found.append(args[index + 1])
-    long = {value for value in found if len(value) >= _SHORTEST_SECRET}
-    return _longest_first({spelling for value in long for spelling in _spellings(value)})
+            yield index + 1, 0
 
 
 def _spellings(secret: str) -> set[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from pindiag import __version__
-from pindiag.cli import compare, console, doctor, explain, listing, opening, report, rules, run, schema
+from pindiag.cli import compare, console, doctor, explain, listing, opening, report, rules, run, schema, ticket
 from pindiag.errors import ExitCode, PindiagError
 
 
@@ -26,7 +26,7 @@ def group() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for module in (run, doctor, report, compare, listing, opening, rules, explain, schema):
+for module in (run, doctor, report, compare, ticket, listing, opening, rules, explain, schema):
     group.add_command(module.command)
 
 

@@ -44,6 +44,11 @@ def crash(failure: Exception) -> None:
         traceback.print_exception(failure)
 
 
+def note(text: str) -> None:
+    """Print something beside what the command was asked for."""
+    sys.stderr.write(f"pindiag: {text}\n")
+
+
 def payload(text: str) -> None:
     """Print what the command was asked for."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
