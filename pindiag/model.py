@@ -1159,6 +1159,7 @@ class BlockFigures(Base, frozen=True, kw_only=True):
     purpose: Purpose
     journal: str
     """Where its record stands: file name and line."""
+    covers: Literal["steps", "whole epochs"] = "steps"
 
 
 class Evidence(Base, frozen=True, kw_only=True):
@@ -1326,10 +1327,16 @@ class Verification(Base, frozen=True, kw_only=True):
     ratio: float
     ci95: tuple[float, float] | None
     agrees_with_live: bool | None
-    """Whether the live ratio lies within the fresh interval; None without a live ratio or without an interval."""
+    """Whether the live ratio lies within the fresh interval over the same steps; None without a live ratio or without an interval."""
     live_ratio: float | None = None
     """Of the same configuration in the live race."""
     live_ci95: tuple[float, float] | None = None
+    epochs: int | None = None
+    """Natural epochs that each launch covered at least, start-up of workers and what the script does between its
+    epochs included; None: the pairs compare blocks of steps."""
+    steady_ratio: float | None = None
+    """Over the same steps as a live block counts, to be compared with `live_ratio`."""
+    steady_ci95: tuple[float, float] | None = None
 
 
 class LaunchFigures(Base, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pindiag.gate import unsafe
 from pindiag.journal import Journal, Launch
-from pindiag.model import MemoryBytes
+from pindiag.model import MemoryBytes, Treatment
 from pindiag.stats import Mean, Rate, compare, geometric_mean, noise_floor, paired_ratios, trend
 
 AS_GOOD_AS_THE_BEST = 1.02
@@ -128,7 +128,7 @@ def chosen(journal: Journal) -> str | None:
     if journal.baseline_id is None:
         return None
     near = near_best(journal)
-    return cheapest({trial: cost(journal, trial, gain) for trial, gain in near.items()}) or journal.baseline_id
+    return cheapest({trial: measured_cost(journal, trial, gain) for trial, gain in near.items()}) or journal.baseline_id
 
 
 class Cost(NamedTuple):
@@ -143,20 +143,27 @@ class Cost(NamedTuple):
     gain: float
 
 
-def cost(journal: Journal, trial: str, gain: float) -> Cost:
+def cost(treatment: Treatment) -> tuple[int, int, bool]:
+    """What a configuration takes by its arguments alone: workers, batches that its full queue holds, pinned memory."""
+    configuration = treatment.configuration
+    in_flight = configuration.num_workers * (configuration.prefetch_factor or 1)
+    return configuration.num_workers, in_flight, configuration.pin_memory
+
+
+def measured_cost(journal: Journal, trial: str, gain: float) -> Cost:
     """What a configuration took in the race; where fresh launches judge it, in these alone."""
     turns = [launch for launch in journal.launches if launch.purpose in ("discover", "round")]
     ran = [launch for launch in turns if any(journal.trial(block.trial) == trial for block in launch.counted)]
     ran = [launch for launch in ran if launch.isolation == "fresh"] or ran
-    configuration = journal.treatments[trial].configuration
+    workers, in_flight, pins = cost(journal.treatments[trial])
     held = MemoryBytes(
         pss=None, pinned=journal.pinned_bytes(ran, trial), shm=journal.read_bytes(ran, trial, "shm_bytes")
     )
     return Cost(
-        workers=configuration.num_workers,
+        workers=workers,
         pinned_and_shared_bytes=held.pinned_and_shared,
-        in_flight=configuration.num_workers * (configuration.prefetch_factor or 1),
-        pins=configuration.pin_memory,
+        in_flight=in_flight,
+        pins=pins,
         startup_s=journal.startup_s(ran, trial),
         gain=gain,
     )
@@ -193,11 +200,17 @@ def cheapest(costs: Mapping[str, Cost]) -> str | None:
     return next(iter(left), None)
 
 
-def verification(journal: Journal, candidate: str) -> Mean | None:
-    """Ratio of the candidate over the baseline in the pairs of launches that did not choose it."""
+def verification(journal: Journal, candidate: str, *, steady: bool = False) -> Mean | None:
+    """Ratio of the candidate over the baseline in the pairs of launches that did not choose it.
+
+    Args:
+        journal: the run.
+        candidate: what was verified.
+        steady: over what a block of steps counts, where whole epochs were covered.
+    """
     if journal.baseline_id is None:
         return None
-    ratios = paired_ratios(journal.rates("verify"), journal.baseline_id).get(candidate)
+    ratios = paired_ratios(journal.verify_rates(steady=steady), journal.baseline_id).get(candidate)
     return geometric_mean(ratios) if ratios else None
 
 

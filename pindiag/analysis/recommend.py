@@ -34,11 +34,12 @@ def verification(journal: Journal) -> Verification | None:
     candidate, baseline = _verified_trial(journal), journal.baseline_id
     if candidate is None or baseline is None:
         return None
-    rates = journal.rates("verify")
+    rates = journal.verify_rates()
     ratios = paired_ratios(rates, baseline).get(candidate)
     if not ratios:
         return None
     mean, live = geometric_mean(ratios), race.live_ratio(journal, candidate)
+    alike = race.verification(journal, candidate, steady=True)
     complete = {rate.round for rate in rates if rate.trial == candidate} & {
         rate.round for rate in rates if rate.trial == baseline
     }
@@ -50,10 +51,19 @@ def verification(journal: Journal) -> Verification | None:
         recommended_samples_per_second=[rate.value for rate in paired if rate.trial == candidate],
         ratio=mean.value,
         ci95=mean.ci95,
-        agrees_with_live=None if live is None or mean.ci95 is None else mean.ci95[0] <= live.value <= mean.ci95[1],
+        agrees_with_live=_agrees(live, alike),
         live_ratio=None if live is None else live.value,
         live_ci95=None if live is None else live.ci95,
+        epochs=journal.verified_epochs,
+        steady_ratio=None if alike is None else alike.value,
+        steady_ci95=None if alike is None else alike.ci95,
     )
+
+
+def _agrees(live: Mean | None, fresh: Mean | None) -> bool | None:
+    if live is None or fresh is None or fresh.ci95 is None:
+        return None
+    return fresh.ci95[0] <= live.value <= fresh.ci95[1]
 
 
 def _verified_trial(journal: Journal) -> str | None:
@@ -100,7 +110,8 @@ def _distrusted(journal: Journal, trial: Trial, verified: Mean | None) -> bool:
     if trial.isolation == "fresh":
         return False
     live = race.live_ratio(journal, trial.id)
-    return race.drifts(journal) or (verified is not None and live is not None and _apart(live, verified))
+    alike = None if verified is None else race.verification(journal, trial.id, steady=True)
+    return race.drifts(journal) or (alike is not None and live is not None and _apart(live, alike))
 
 
 def _apart(one: Mean, other: Mean) -> bool:

@@ -161,5 +161,5 @@ def _block(run: RunEvidence, launch: Launch, block: Block, place: str, mark: str
         reason=reason or block.reason or "; ".join(([mark] if mark else []) + block.notes) or None,
         purpose=launch.purpose,
         journal=place,
-        epochs=block.epochs,
+        covers="steps" if block.epochs is None else "whole epochs",
     )

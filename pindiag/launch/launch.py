@@ -164,7 +164,7 @@ class Launch:
             around.limits,
             around.spec.wait_s,
             self._pace,
-            natural_epochs=order.natural_epochs,
+            natural_epochs=order.natural_epochs or any(block.epochs for block in blocks),
             now_s=self._now_s(),
         )
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from functools import cached_property
 
+import msgspec
+
 from pindiag.journal import Launch
-from pindiag.model import LaunchOrder
-from pindiag.plan.budget import Budget
+from pindiag.model import BlockOrder, LaunchOrder
+from pindiag.plan.budget import LEAVING_S, VERIFICATION_SHARE, Budget
 from pindiag.plan.gates import to_gate
 from pindiag.plan.known import Known
 from pindiag.race import verification
@@ -16,6 +19,12 @@ FEWEST_PAIRS = 4
 MOST_PAIRS = 12
 NARROW_ENOUGH = 0.05
 """Half-width of the verified log ratio at which more pairs add nothing that a reader acts on."""
+
+
+EPOCHS = 2
+"""Two show what is paid again with every epoch: start-up of workers, and validation between them."""
+LEAST_BATCHES = 2
+"""An epoch of fewer has no step beside its first."""
 
 
 class Verification:
@@ -43,15 +52,58 @@ class Verification:
             return None
         if not left:
             number, left = number + 1, turns[::-1]
-        if len(left) * self._budget.launch_s > self._budget.left_s():
+        if sum(self._launch_s(trial) for trial in left) > self._budget.left_s():
             return None
         return LaunchOrder(
             purpose="verify",
             treatment=self._known.journal.treatments[left[0]],
-            blocks=[self._known.block(number, left[0])],
+            blocks=[self._block(number, left[0])],
             natural_epochs=self._known.natural_epochs,
             gates=to_gate(self._known.journal, left[0]),
         )
+
+    # ------------------------------------------------------------------------------------------------ whole epochs
+
+    def _block(self, number: int, trial: str) -> BlockOrder:
+        block = self._known.block(number, trial)
+        if not self._whole:
+            return block
+        return msgspec.structs.replace(block, epochs=EPOCHS, steps=EPOCHS * self._batches)
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether two natural epochs of either fit a launch's share of the budget, and none turned out not to."""
+        candidate = self._known.candidate
+        if self._known.spec.steps is not None or self._batches < LEAST_BATCHES or candidate is None:
+            return False
+        if any(block.epochs is None for launch in self._launches for block in launch.counted):
+            return False
+        share_s = VERIFICATION_SHARE * self._budget.whole_s / (2 * FEWEST_PAIRS)
+        return all(self._launch_s(trial, whole=True) <= share_s for trial in (self._known.baseline, candidate))
+
+    @cached_property
+    def _batches(self) -> int:
+        """Of a natural epoch; 0 where the loader has no length."""
+        found = self._known.journal.chosen
+        return 0 if found is None or found.iterable else found.batches_per_epoch or 0
+
+    def _launch_s(self, trial: str, *, whole: bool | None = None) -> float:
+        """What a launch takes of the budget: as an earlier one did, else as its epochs are reckoned."""
+        took = [launch.spent_s for launch in self._launches if launch.measured and self._known.trial(launch) == trial]
+        if took:
+            return statistics.median(took)
+        return EPOCHS * self._epoch_s(trial) + LEAVING_S if whole or self._whole else self._budget.launch_s
+
+    def _epoch_s(self, trial: str) -> float:
+        """By the blocks and starts of workers so far; what the script does between its epochs is not known yet."""
+        journal = self._known.journal
+        step_s = [
+            block.seconds / block.steps
+            for block in journal.blocks("discover", "round")
+            if journal.trial(block.trial) == trial and block.steps
+        ]
+        startup_s = journal.startup_s(journal.launches, trial) or 0.0
+        return startup_s + self._batches * statistics.median(step_s) if step_s else float("inf")
 
     @property
     def launches_left(self) -> int:
@@ -63,10 +115,14 @@ class Verification:
     @cached_property
     def _pairs(self) -> dict[int, list[Launch]]:
         pairs: dict[int, list[Launch]] = {}
-        for launch in self._known.journal.launches:
-            if launch.purpose == "verify" and not launch.past_natural_end and not launch.lost:
-                pairs.setdefault(launch.round, []).append(launch)
+        for launch in self._launches:
+            pairs.setdefault(launch.round, []).append(launch)
         return pairs
+
+    @cached_property
+    def _launches(self) -> list[Launch]:
+        verifying = [launch for launch in self._known.journal.launches if launch.purpose == "verify"]
+        return [launch for launch in verifying if not launch.past_natural_end and not launch.lost]
 
     def _settled(self, candidate: str) -> bool:
         ratio = verification(self._known.journal, candidate)
