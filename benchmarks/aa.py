@@ -1,24 +1,24 @@
 """How often pindiag claims a gain where there is none.
 
     python benchmarks/aa.py --quick --json -
-    python benchmarks/aa.py --sweeps 10 --json PATH
+    python benchmarks/aa.py --sweeps 40 --json PATH
 
-Prints {"sweeps", "claims", "simulated_sweeps", "simulated_claims", "coverage"}. A claim is a recommended change that
-its verification bears out.
+Prints {"sweeps", "claims", "claimed", "simulated_sweeps", "simulated_claims", "coverage"}. A claim is a recommended
+change that its verification bears out.
 
-sweeps: real ones of targets/indifferent.py, where no loader setting matters; none with --quick. simulated_sweeps: the
-real plan and statistics over configurations that are equal, with noise of blocks and of launches, drift, and 5 %
-outliers. coverage: share of the 95 % intervals of these sweeps, in the race and in the verification, that hold the
-truth, 1.
+sweeps: real ones of targets/indifferent.py, where no loader setting matters; none with --quick. They run one after
+another, since they would disturb each other, each with a seed of its own. claimed: what each claim was of. Interrupted,
+it prints what there is: "cut_short". simulated_sweeps: the real plan and statistics over configurations that are equal,
+with noise of blocks and of launches, drift, and 5 % outliers. coverage: share of the 95 % intervals of these sweeps, in
+the race and in the verification, that hold the truth, 1.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +27,11 @@ from typing import NamedTuple
 import command
 from simulated_script import Noise, Pipeline
 from simulator import Simulation, loader, sweep_spec
+from sweep_cost import sweep
 
 from pindiag import race
 from pindiag.journal import Journal
 from pindiag.model import Treatment
-from pindiag.store import RunDirectory
 
 TARGET = Path(__file__).resolve().parent / "targets" / "indifferent.py"
 SIMULATED = 2000
@@ -74,40 +74,54 @@ def simulate(seed: int) -> Simulated:
     )
 
 
-def claims(folder: Path) -> bool:
-    """Whether one real sweep claims a gain; its output is shown only if it fails.
-
-    Raises:
-        SystemExit: the sweep failed.
-    """
-    words = [sys.executable, "-m", "pindiag", "run", str(TARGET), "--sweep", "--budget", "60s", "-o", str(folder)]
-    done = subprocess.run(words, cwd=folder.parent, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return race.claimed(Journal(RunDirectory.open(folder).records())) is not None
-
-
-def measure(simulated: int, sweeps: int) -> dict[str, float]:
-    """Simulate on all CPUs, then sweep, one after another."""
+def simulations(count: int) -> dict[str, object]:
+    """What came out of as many simulated sweeps, on all CPUs."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        found: Sequence[Simulated] = list(pool.map(simulate, range(simulated), chunksize=20))
-    with tempfile.TemporaryDirectory() as folder:
-        claimed = [claims(Path(folder) / f"run-{number}") for number in range(sweeps)]
+        found: Sequence[Simulated] = list(pool.map(simulate, range(count), chunksize=20))
     return {
-        "sweeps": sweeps,
-        "claims": sum(claimed),
-        "simulated_sweeps": simulated,
+        "simulated_sweeps": count,
         "simulated_claims": sum(one.claims for one in found),
         "coverage": round(sum(one.true for one in found) / max(sum(one.intervals for one in found), 1), 4),
     }
+
+
+def claim(journal: Journal) -> dict[str, object] | None:
+    """The gain that a sweep claims."""
+    trial = race.claimed(journal)
+    ratio = None if trial is None else race.verification(journal, trial)
+    return None if ratio is None else {"trial": trial, "ratio": ratio.value, "ci95": ratio.ci95}
+
+
+def count(journals: Iterable[Journal], figures: dict[str, object]) -> None:
+    """Keep the figures up to date, sweep after sweep."""
+    claimed: list[dict[str, object]] = []
+    for number, journal in enumerate(journals, start=1):
+        found = claim(journal)
+        claimed += [] if found is None else [{"sweep": number, **found}]
+        figures.update(sweeps=number, claims=len(claimed), claimed=claimed)
+        print(f"sweep {number}: {found or 'no claim'}; {len(claimed)} in all", file=sys.stderr)
+
+
+def real(sweeps: int, budget: str) -> Iterator[Journal]:
+    """Sweeps of the target, one after another, their run directories removed.
+
+    Raises:
+        SystemExit: one failed.
+    """
+    for seed in range(sweeps):
+        with tempfile.TemporaryDirectory() as folder:
+            yield sweep(TARGET, Path(folder) / "run", ["--budget", budget, "--seed", str(seed)], []).journal
 
 
 def main() -> None:
     """Measure and print."""
     parser = command.parser(__doc__, quick="simulated sweeps only")
     parser.add_argument("--sweeps", type=int, default=10, help="real sweeps; --quick makes none (10)")
+    parser.add_argument("--budget", default="60s", help="of a real sweep (60s)")
     args = parser.parse_args()
-    command.write(measure(SIMULATED, 0 if args.quick else args.sweeps), args.json)
+    with command.kept(args.json) as figures:
+        figures.update(sweeps=0, claims=0, claimed=[], **simulations(SIMULATED))
+        count(real(0 if args.quick else args.sweeps, args.budget), figures)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -30,3 +32,20 @@ def write(figures: Mapping[str, object], where: str) -> None:
         sys.stdout.write(text)
     else:
         Path(where).write_text(text)
+
+
+@contextmanager
+def kept(where: str) -> Iterator[dict[str, object]]:
+    """Figures to be filled in, written however the block ends; where it is cut short, "cut_short" says by what.
+
+    A termination ends it in order, as Ctrl-C does.
+    """
+    figures: dict[str, object] = {}
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield figures
+    except BaseException as ended:
+        figures["cut_short"] = type(ended).__name__
+        raise
+    finally:
+        write(figures, where)

@@ -277,16 +277,12 @@ def main() -> None:
         parser.error("name samples, or give --quick")
     words = ["--budget", asked.budget, *(["--grid", asked.grid] if asked.grid else [])]
     limits = Limits(rounds=asked.rounds, seconds=asked.seconds)
-    cases: list[dict[str, object]] = []
-    try:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            if asked.quick:
-                cases += quick(folder)
-            for sample in [] if asked.quick else asked.samples:
-                cases.append(full(sample, words, arguments, limits, folder))
-    finally:
-        command.write({"cases": cases}, asked.json)
+    with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        cases = quick(folder) if asked.quick else []
+        figures["cases"] = cases
+        for sample in [] if asked.quick else asked.samples:
+            cases.append(full(sample, words, arguments, limits, folder))
 
 
 if __name__ == "__main__":

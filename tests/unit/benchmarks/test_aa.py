@@ -22,6 +22,26 @@ def test_a_gain_that_is_there_is_claimed():
     assert "nw1-" not in claimed
 
 
+def test_claims_are_counted_sweep_after_sweep(capsys):
+    pipelines = [aa.Equal(accelerator=None), Pipeline(accelerator=None), aa.Equal(accelerator=None)]
+    runs = [Simulation(sweep_spec(), loader(num_workers=1), each, Noise(block=0.03)).run() for each in pipelines]
+    figures = {}
+    kept = []
+
+    def journals():
+        for run in runs:
+            kept.append(dict(figures))
+            yield Journal(run.records)
+
+    aa.count(journals(), figures)
+    assert [each.get("sweeps", 0) for each in kept] == [0, 1, 2]
+    assert (figures["sweeps"], figures["claims"]) == (3, 1)
+    (claimed,) = figures["claimed"]
+    assert claimed["sweep"] == 2
+    assert claimed["ratio"] > claimed["ci95"][0] > 1
+    assert "sweep 3: no claim; 1 in all" in capsys.readouterr().err
+
+
 def test_equal_configurations_are_told_apart_by_chance_only():
     found = [aa.simulate(seed) for seed in range(12)]
     assert sum(one.claims for one in found) == 0
