@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import json
 import os
@@ -13,7 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pindiag.errors import NotARun, OutputRefused
+from pindiag.errors import DiskFull, NotARun, OutputRefused
 from pindiag.model import SCHEMA_VERSION, AnyRecord, Base, Block, Report, RunResumed, RunSpec, WorkerBatch
 
 RING_HEADER = struct.Struct("<8sqqqq")
@@ -31,6 +33,13 @@ _RING_FORMATS = {
     b"PDRING01": (struct.Struct("<5q"), ("started_ns", "fetch_ns", "collate_ns", "cpu_ns", "samples")),
 }
 """What an entry of a ring holds, by the ring's magic."""
+
+_FULL = {
+    errno.ENOSPC: "The disk of {} is full",
+    errno.EDQUOT: "The disk quota for {} is used up",
+    errno.EFBIG: "A file in {} has reached the limit on the size of files (`ulimit -f`)",
+}
+"""What an error says of a run's disk."""
 
 _record_decoder = msgspec.json.Decoder(AnyRecord)
 
@@ -99,8 +108,41 @@ class RunDirectory:
     def write(self, path: Path, content: bytes) -> None:
         """Write a file so that a reader sees the old content or the new one, never a part."""
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def append(self, path: Path, line: bytes) -> None:
+        """Append a line to a journal, all of it or nothing: half a line would spoil the next one too."""
+        with path.open("ab") as journal:
+            whole = journal.tell()
+        try:
+            with path.open("ab") as journal:
+                journal.write(line + b"\n")
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.truncate(path, whole)
+            raise
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Around everything that writes into this run.
+
+        Raises:
+            DiskFull: in place of the error that says so.
+        """
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            raise DiskFull(
+                f"{_FULL[error.errno].format(self.path)}; what was measured before is kept.",
+                f"Make room and go on with `pindiag run --resume {self.path}`, or choose another disk with -o.",
+            ) from error
 
     def write_spec(self, spec: RunSpec) -> None:
         """Write run.json."""

@@ -37,13 +37,15 @@ def write(directory: RunDirectory, *, show_paths: bool) -> Report:
 
     Raises:
         NotARun: the folder holds no run of this schema version.
+        DiskFull: there is no room for them.
     """
-    from pindiag.report import render_markdown, write_html
+    from pindiag.report import render_html, render_markdown
 
     made, drawing, spec = redacted(directory, show_paths=show_paths)
-    directory.write_report(made)
-    directory.write(directory.summary_md, render_markdown(made, spec).encode())
-    write_html(made, drawing, spec, directory.report_html)
+    with directory.filling():
+        directory.write_report(made)
+        directory.write(directory.summary_md, render_markdown(made, spec).encode())
+        directory.write(directory.report_html, render_html(made, drawing, spec).encode())
     return made
 
 
@@ -146,4 +148,5 @@ def keep_sources(directory: RunDirectory, spec: RunSpec, records: Sequence[AnyRe
             sources[place] = Path(place).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-    directory.write(directory.sources, json.dumps(sources).encode())
+    with directory.filling():
+        directory.write(directory.sources, json.dumps(sources).encode())

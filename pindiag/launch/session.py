@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import shutil
 import time
 from collections.abc import Callable
@@ -74,12 +74,10 @@ class Session:
         """
         with Interrupts() as interrupts, Guardian(mark(self._run)) as guardian:
             try:
-                self._measure(decide, interrupts, guardian)
+                with self._run.filling():
+                    self._measure(decide, interrupts, guardian)
             except BaseException as error:
-                full = _disk_full(error, self._run)
-                self._finish("failed", str(full or error) or type(error).__name__)
-                if full is not None:
-                    raise full from error
+                self._finish("failed", str(error) or type(error).__name__)
                 raise
             return self._finish("interrupted" if interrupts.reason else "ok", interrupts.reason)
 
@@ -119,32 +117,19 @@ class Session:
     def _finish(self, status: Literal["ok", "failed", "interrupted"], reason: str | None) -> RunEnded:
         """The last of the user's files, and the last record; a full disk must not keep the files from going back."""
         ended = RunEnded(launch=0, t_ns=self._clock_ns(), status=status, reason=reason)
-        try:
+        with contextlib.suppress(DiskFull), self._run.filling():
             self._write(kept.settle_run(self._run, Path(self._spec.cwd), self._script_folder()))
             ended = msgspec.structs.replace(ended, t_ns=self._clock_ns())
             self._write(ended)
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
         return ended
 
     def _script_folder(self) -> Path:
         return Path(self._spec.cwd) if self._spec.module else Path(self._spec.target).parent
 
     def _write(self, record: AnyRecord) -> None:
-        with (self._run.journal / "parent.jsonl").open("ab") as journal:
-            journal.write(self._encoder.encode(record) + b"\n")
+        self._run.append(self._run.journal / "parent.jsonl", self._encoder.encode(record))
         self._hear(record)
 
     def _hear(self, record: AnyRecord) -> None:
         self.records.append(record)
         self._on_record(record)
-
-
-def _disk_full(error: BaseException, run: RunDirectory) -> DiskFull | None:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return DiskFull(
-            f"The disk of {run.path} is full; what was measured before is kept.",
-            f"Make room and go on with `pindiag run --resume {run.path}`, or choose another disk with -o.",
-        )
-    return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-from pathlib import Path
 
 from markupsafe import Markup
 
@@ -41,18 +39,6 @@ def render_html(report: Report, drawing: Drawing, spec: RunSpec) -> str:
         started=spec.started_utc,
     )
     return page if page.endswith("\n") else f"{page}\n"
-
-
-def write_html(report: Report, drawing: Drawing, spec: RunSpec, path: Path) -> None:
-    """Write the page in one step: whoever opens the file meanwhile sees the old one or the new one.
-
-    Raises:
-        TemplateMissing: the installation is broken.
-        OSError: `path` cannot be written.
-    """
-    whole = path.with_name(f".{path.name}.{os.getpid()}")
-    whole.write_text(render_html(report, drawing, spec), encoding="utf-8")
-    whole.replace(path)
 
 
 def policy_hash(content: str) -> str:
