@@ -80,6 +80,12 @@ def share(value: float) -> str:
     return f"{_fixed(percent, 1 if 0 < abs(percent) < 9.95 else 0)} %"
 
 
+def off(ratio: float) -> str:
+    """How far a value lies from what was expected of it, from their ratio: +3.1 %, −12 %."""
+    percent = (ratio - 1) * 100
+    return f"{'−' if percent < 0 else '+'}{share(abs(percent) / 100)}"
+
+
 def floor(noise_ratio: float) -> str:
     """A noise floor, given as a ratio of at least 1, in per cent: 3.0 %."""
     return share(noise_ratio - 1)

@@ -30,7 +30,9 @@ def gpu_figures(samples: Sequence[Sample]) -> dict[str, Any]:
     slowed = [float(bool(int(bits) & SLOWING)) for bits in reasons]
     gens = _levels(samples, lambda sample: sample.pcie_gen)
     widths = _levels(samples, lambda sample: sample.pcie_width)
+    used = _levels(samples, lambda sample: sample.gpu_memory_bytes)
     return {
+        "gpu_memory_bytes": None if not used else int(max(used)),
         "gpu_memory_utilization": _mean(_levels(samples, lambda sample: sample.gpu_memory_utilization)),
         "gpu_sm_clock_mhz": _mean(_levels(samples, lambda sample: sample.gpu_sm_clock_mhz)),
         "gpu_memory_clock_mhz": _mean(_levels(samples, lambda sample: sample.gpu_memory_clock_mhz)),

@@ -48,7 +48,7 @@ def rounds(report: Report) -> int:
 
     The block that found the loader (round 0) is none, nor are those in which `compute_only` ran at a launch's end.
     """
-    others = {one.id for one in report.trials if one.kind == "configuration" and one.id != report.baseline}
+    others = {one.id for one in report.trials if competes(report, one) and one.id != report.baseline}
     turns: dict[str, set[int]] = {}
     for block in report.blocks:
         if block.purpose != "verify" and block.round:
@@ -65,6 +65,13 @@ def no_difference(report: Report) -> bool:
 def trial(report: Report, wanted: str | None) -> Trial | None:
     """A trial by its id."""
     return next((one for one in report.trials if one.id == wanted), None)
+
+
+def competes(report: Report, one: Trial) -> bool:
+    """Whether it is a configuration that could be recommended: another batch size changes training itself."""
+    baseline = trial(report, report.baseline)
+    own = one.configuration.batch_size if baseline is None else baseline.configuration.batch_size
+    return one.kind == "configuration" and one.configuration.batch_size == own
 
 
 def reason(report: Report, *keys: str) -> str:

@@ -24,6 +24,10 @@ _FULL_CORE_PERCENT = 95.0
 _LOW_MEMORY_SHARE = 0.1
 _PRESSED_SHARE = 0.1
 """Limits of the machine are spoken of from here on; the charts show all values."""
+AS_FAST = 1.02
+"""What is at most this much slower counts as equally fast, as in the recommendation."""
+_SAME_MEMORY = 0.02
+"""Share of its memory by which a configuration must differ from another for a word about it."""
 
 
 def why(report: Report, finding: Finding | None) -> str:
@@ -40,7 +44,7 @@ def reached(rows: Sequence[Row]) -> str:
     chosen = next((row for row in rows if row.role == "chosen"), None)
     if chosen is None:
         return "What each configuration reached"
-    top = max(rows, key=lambda row: row.trial.samples_per_second.median if row.trial.samples_per_second else 0.0)
+    top = max(rows, key=_median)
     words = _quoted(chosen)
     return f"{words} trains fastest" if top is chosen else f"{words}: the cheapest within 2 % of the fastest"
 
@@ -67,6 +71,58 @@ def sweep(rows: Sequence[Row], floor: NoiseFloor) -> str:
         return f"Only {words} {verb} wholly above the script as written"
     furthest = _quoted(above[0])
     return f"{len(above)} of {len(decided)} configurations lie wholly above the script as written, {furthest} furthest"
+
+
+def frontier(subject: Row, rows: Sequence[Row]) -> str:
+    """What memory the recommended configuration, or the script as written, takes for what it reaches."""
+    used = subject.trial.memory_bytes.total or 0
+    if subject.role == "baseline":
+        return _as_written_costs(subject, rows)
+    fastest = max(rows, key=_median)
+    if fastest is not subject:
+        saved = (fastest.trial.memory_bytes.total or 0) - used
+        price = f"{_less(saved)} memory than" if abs(saved) >= _SAME_MEMORY * used else "as much memory as"
+        return (
+            f"{_quoted(subject)} reaches {figures.share(_median(subject) / _median(fastest))} of the fastest, "
+            f"{_quoted(fastest)}, with {price} it"
+        )
+    baseline = next((row for row in rows if row.role == "baseline"), None)
+    saved = 0 if baseline is None else (baseline.trial.memory_bytes.total or 0) - used
+    if baseline is None or abs(saved) < _SAME_MEMORY * used:
+        return f"{_quoted(subject)} is the fastest and needs {figures.byte_size(used)}"
+    return f"{_quoted(subject)} is the fastest, with {_less(saved)} memory than the script as written"
+
+
+def _as_written_costs(subject: Row, rows: Sequence[Row]) -> str:
+    """Whether the script as written could be as fast in less memory, as far as intervals say."""
+    used = subject.trial.memory_bytes.total or 0
+    as_fast = [row for row in rows if row is not subject and _no_slower(row)]
+    least = min(as_fast, key=lambda row: row.trial.memory_bytes.total or 0, default=None)
+    saved = 0 if least is None else used - (least.trial.memory_bytes.total or 0)
+    if least is None or saved < _SAME_MEMORY * used:
+        return f"The script as written needs {figures.byte_size(used)}"
+    return f"{_quoted(least)} is as fast as the script as written, with {_less(saved)} memory"
+
+
+def _no_slower(row: Row) -> bool:
+    interval = _interval(row)
+    return interval is not None and interval[0] >= 1 / AS_FAST
+
+
+def _less(saved_bytes: float) -> str:
+    return f"{figures.byte_size(abs(saved_bytes))} {'less' if saved_bytes > 0 else 'more'}"
+
+
+def batch_sizes(rows: Sequence[Row]) -> str:
+    """What the fastest of the other batch sizes is shown to bring, never without what it means."""
+    others = [row for row in rows if row.role != "baseline"]
+    shown = [row for row in others if (ci := _interval(row)) is not None and ci[0] > 1]
+    best = max(shown, key=_ratio, default=None)
+    if best is None:
+        return "No other batch size is shown to bring more samples a second"
+    gain = figures.ratio_with_interval(_ratio(best), _interval(best))
+    size = best.trial.configuration.batch_size
+    return f"A batch size of {size} brings {gain} the samples a second, and changes training"
 
 
 def stages(steps: Sequence[Steps]) -> str:
@@ -166,6 +222,14 @@ def ending(report: Report) -> str:
 
 def _ratio(row: Row) -> float:
     return row.trial.versus_baseline.ratio if row.trial.versus_baseline else 1.0
+
+
+def _interval(row: Row) -> tuple[float, float] | None:
+    return row.trial.versus_baseline.ci95 if row.trial.versus_baseline else None
+
+
+def _median(row: Row) -> float:
+    return row.trial.samples_per_second.median if row.trial.samples_per_second else 0.0
 
 
 def _inside(series: Series, values: Sequence[float | None]) -> float | None:

@@ -116,6 +116,7 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
     more = f" and {len(gaps) - _MOST_GAPS} more reasons" if len(gaps) > _MOST_GAPS else ""
     notes = [
         *_by_hand(report),
+        _batch_sizes(report),
         f"Against it: {'; '.join(against)}." if against else "",
         " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
         f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",
@@ -124,6 +125,16 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
         _machine(report, spec),
     ]
     return [_line(note) for note in notes if note]
+
+
+def _batch_sizes(report: Report) -> str:
+    """Other batch sizes, which are no part of the table: they change training itself."""
+    tried = [
+        f"batch {row.trial.configuration.batch_size} {figures.ratio_with_interval(gain.ratio, gain.ci95)}"
+        for row in trials.batch_sizes(report)
+        if row.role != "baseline" and (gain := row.trial.versus_baseline)
+    ]
+    return f"Other batch sizes, which change training and are never recommended: {'; '.join(tried)}." if tried else ""
 
 
 _KINDS = (

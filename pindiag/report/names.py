@@ -83,9 +83,9 @@ def trial(one: Trial, *, with_batch: bool = False) -> str:
 
 
 def labels(trials: Sequence[Trial]) -> dict[str, str]:
-    """Words of each trial; the batch size only where it differs between them."""
-    several = len({one.configuration.batch_size for one in trials}) > 1
-    return {one.id: trial(one, with_batch=several) for one in trials}
+    """Words of each trial; the batch size only where it is not that of the first, the script as written."""
+    own = trials[0].configuration.batch_size if trials else None
+    return {one.id: trial(one, with_batch=one.configuration.batch_size != own) for one in trials}
 
 
 def words(name: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
-from pindiag.model import BlockFigures, Isolation, Report, Trial
+from msgspec import structs
+
+from pindiag.model import BlockFigures, Estimate, Isolation, Report, Trial
 from pindiag.report import about, names
 from pindiag.report.charts._svg import Row
 from pindiag.report.charts.stages import Steps
@@ -16,11 +19,11 @@ LEAST_REST = 0.005
 
 
 def configurations(report: Report, labels: Mapping[str, str]) -> list[Row]:
-    """Configurations, fastest first; those without figures last."""
+    """Configurations, fastest first; those without figures last. Other batch sizes have rows of their own."""
     chosen = report.recommendation.trial if report.recommendation else None
     found = []
     for trial in report.trials:
-        if trial.kind != "configuration":
+        if not about.competes(report, trial):
             continue
         role: Literal["chosen", "baseline", "other"] = "baseline" if trial.id == report.baseline else "other"
         if trial.id == chosen and chosen != report.baseline:
@@ -28,6 +31,29 @@ def configurations(report: Report, labels: Mapping[str, str]) -> list[Row]:
         label = labels[trial.id] + (" (as written)" if role == "baseline" else "")
         found.append(Row(trial, label, role, _round_ratios(report, trial), _at_most(report, trial)))
     return sorted(found, key=lambda row: -_speed(row.trial))
+
+
+def batch_sizes(report: Report) -> list[Row]:
+    """The script as written among other batch sizes, the smallest first; empty where no other was asked for.
+
+    They run fresh, so the script as written stands here with what it reached in the same rounds.
+    """
+    sizes = [one for one in report.trials if one.kind == "configuration" and not about.competes(report, one)]
+    baseline = about.trial(report, report.baseline)
+    if not sizes or baseline is None:
+        return []
+    rounds = {block.round for block in report.blocks if block.trial in {one.id for one in sizes}}
+    reference = _by_round(report, report.baseline)
+    beside = [reference[number] for number in sorted(rounds & reference.keys())]
+    rate = Estimate(median=statistics.median(beside), ci95=None) if beside else baseline.samples_per_second
+    found = [Row(structs.replace(baseline, samples_per_second=rate), _size(baseline) + " (as written)", "baseline")]
+    found += [Row(one, _size(one), "other", _round_ratios(report, one)) for one in sizes]
+    return sorted(found, key=lambda row: row.trial.configuration.batch_size or 0)
+
+
+def _size(trial: Trial) -> str:
+    size = trial.configuration.batch_size
+    return names.configuration(trial.configuration) + (", no batch size" if size is None else f", batch {size}")
 
 
 def _speed(trial: Trial) -> float:
@@ -42,9 +68,14 @@ def median_rate(trial: Trial) -> float:
 
 
 def _at_most(report: Report, trial: Trial) -> float | None:
-    """What a trial that was not run could have brought over the script as written."""
+    """What a trial that was not run could have brought over the script as written at most."""
     baseline = about.trial(report, report.baseline)
-    if trial.predicted_samples_per_second is None or baseline is None or baseline.samples_per_second is None:
+    if (
+        trial.samples_per_second
+        or trial.predicted_samples_per_second is None
+        or baseline is None
+        or baseline.samples_per_second is None
+    ):
         return None
     return trial.predicted_samples_per_second / baseline.samples_per_second.median
 

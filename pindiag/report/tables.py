@@ -11,7 +11,6 @@ from pindiag import figures
 from pindiag.model import BlockFigures, Drawing, Report, Trial
 from pindiag.report import names
 from pindiag.report.charts._svg import Row
-from pindiag.report.charts.frontier import memory_bytes
 from pindiag.report.charts.stages import Steps
 from pindiag.report.rows import isolation_of
 
@@ -63,6 +62,13 @@ def _whole(value: float) -> str:
     return figures.count(value)
 
 
+def _over_prediction(trial: Trial) -> float | None:
+    """What a trial reached of what was predicted before it ran."""
+    most, rate = trial.predicted_samples_per_second, trial.samples_per_second
+    return rate.median / most if most and rate else None
+
+
+PREDICTED, OFF = "predicted at most", "measured is off by"
 SPEED: Mapping[str, _Column] = {
     "samples/s": (
         _of_trial(lambda trial: trial.samples_per_second.median if trial.samples_per_second else None),
@@ -76,11 +82,13 @@ SPEED: Mapping[str, _Column] = {
         _of_trial(lambda trial: trial.versus_baseline.p_corrected if trial.versus_baseline else None),
         figures.p_value,
     ),
+    PREDICTED: (_of_trial(lambda trial: trial.predicted_samples_per_second), figures.significant),
+    OFF: (_of_trial(_over_prediction), figures.off),
     **{stage: (_stage(stage), figures.milliseconds) for stage in (*names.STAGES, "rest")},
     "step, ms": (lambda _, steps: steps.total if steps else None, figures.milliseconds),
 }
 COST: Mapping[str, _Column] = {
-    "memory": (lambda row, _: memory_bytes(row), figures.byte_size),
+    "memory": (_of_trial(lambda trial: trial.memory_bytes.total), figures.byte_size),
     "pinned": (_of_trial(lambda trial: trial.memory_bytes.pinned), figures.byte_size),
     "shared": (_of_trial(lambda trial: trial.memory_bytes.shm), figures.byte_size),
     "CPU, % of a core": (_of_trial(lambda trial: trial.sampler.cpu_percent if trial.sampler else None), _whole),
@@ -92,6 +100,24 @@ COST: Mapping[str, _Column] = {
     ),
     "start-up, s": (_of_trial(lambda trial: trial.startup_s), _two_decimals),
     "epoch": (_of_trial(lambda trial: trial.epoch_s), figures.duration),
+}
+FRONTIER: Mapping[str, _Column] = {
+    "memory": COST["memory"],
+    "of it pinned or shared": (_of_trial(lambda trial: trial.memory_bytes.pinned_and_shared), figures.byte_size),
+    "samples/s": SPEED["samples/s"],
+    "start-up, s": COST["start-up, s"],
+    "epoch": COST["epoch"],
+}
+SIZES: Mapping[str, _Column] = {
+    "samples/s": SPEED["samples/s"],
+    "× as written": SPEED["× as written"],
+    "memory": COST["memory"],
+    "of it pinned or shared": FRONTIER["of it pinned or shared"],
+    "GPU memory": (
+        _of_trial(lambda trial: trial.sampler.gpu_memory_bytes if trial.sampler else None),
+        figures.byte_size,
+    ),
+    "start-up, s": COST["start-up, s"],
 }
 BESIDE: Mapping[str, _Column] = {
     "worker: fetch": (
@@ -196,13 +222,17 @@ def _interval(row: Row) -> Cell:
     return Cell(figures.interval(measured.ci95), measured.ci95[0])
 
 
+_SAYS_PREDICTION = "predicted at most"
+
+
 def _failure(trial: Trial) -> str | None:
     if trial.samples_per_second is not None:
         return None
     word = "not run" if trial.status in ("skipped", "predicted") else trial.status
-    most = trial.predicted_samples_per_second
-    at_most = "" if most is None else f", at most {figures.rate(most)} expected"
-    return f"{word}{at_most}: {trial.reason}" if trial.reason else f"{word}{at_most}"
+    reason, most = trial.reason or "", trial.predicted_samples_per_second
+    predicted = "" if most is None or _SAYS_PREDICTION in reason else f"{_SAYS_PREDICTION} {figures.rate(most)}"
+    said = "; ".join(part for part in (reason, predicted) if part)
+    return f"{word}: {said}" if said else word
 
 
 @dataclasses.dataclass(frozen=True)

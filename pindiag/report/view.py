@@ -67,6 +67,10 @@ class View:
     gpu_in_steps: str | None
     timeline_reason: str
     frontier_chart: Chart | None
+    frontier_table: tables.Table | None
+    sizes: sweep.Sizes | None
+    has_predictions: bool
+    """Whether something was predicted of a configuration that was measured."""
     beyond: list[beyond.Change]
     verified: verification.Verified | None
     records: list[tables.RecordGroup]
@@ -74,6 +78,7 @@ class View:
     labels: Mapping[str, str]
     launches: str
     order: str
+    limits: list[str]
     gaps: list[tuple[str, str]]
     holds: list[str]
     lacks: list[str]
@@ -143,6 +148,9 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         gpu_in_steps=time.of_gpu(report, drawing),
         timeline_reason=drawing.timeline_reason or "no profiler window was recorded",
         frontier_chart=sweep.frontier_chart(measured, report),
+        frontier_table=sweep.frontier_table(measured, report),
+        sizes=sweep.sizes(report, spec),
+        has_predictions=any(row.trial.predicted_samples_per_second is not None for row in measured),
         beyond=beyond.changes(report),
         verified=verification.verified(report),
         records=tables.records(report, drawing, labels),
@@ -150,6 +158,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         labels=labels,
         launches=method.launches(report) if report.launches else "",
         order=method.order(report),
+        limits=method.limits(report),
         gaps=method.gaps(report),
         holds=footer.holds(report, fix, drawing),
         lacks=footer.lacks(report),

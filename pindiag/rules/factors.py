@@ -108,7 +108,7 @@ def _shown(ceiling: Experiment) -> str:
 def _gains(facts: Facts, key: str) -> str:
     """What changing this one argument gave, for each trial that did nothing else."""
     own = facts.configuration
-    alone = [trial for trial in facts.measured() if difference(own, trial.configuration) == {key}]
+    alone = [trial for trial in [*facts.measured(), *facts.resized()] if difference(own, trial.configuration) == {key}]
     told = [text for trial in sorted(alone, key=lambda one: _size(one, key)) if (text := _gain(facts, trial, key))]
     return f"Over the script as written: {'; '.join(told)}." if told else ""
 

@@ -211,17 +211,25 @@ class Facts:
         return self._trials.get(name)
 
     def measured(self) -> list[Trial]:
-        """Configurations other than the baseline that have a throughput."""
-        return [
-            trial
-            for trial in self._trials.values()
-            if trial.kind == "configuration" and trial.status == "measured" and trial.id != self.inputs.baseline
-        ]
+        """Configurations other than the baseline that have a throughput; another batch size is none of them."""
+        return [trial for trial in self._tried() if not self._resized(trial)]
+
+    def resized(self) -> list[Trial]:
+        """Configurations with another batch size: they change training itself, so they compete with nothing."""
+        return [trial for trial in self._tried() if self._resized(trial)]
+
+    def _tried(self) -> list[Trial]:
+        measured = [one for one in self._trials.values() if one.kind == "configuration" and one.status == "measured"]
+        return [one for one in measured if one.id != self.inputs.baseline]
+
+    def _resized(self, trial: Trial) -> bool:
+        own = self._trials.get(self.inputs.baseline or "")
+        return own is not None and trial.configuration.batch_size != own.configuration.batch_size
 
     @property
     def why_alone(self) -> str:
         """Why nothing was measured beside the script as written."""
-        others = [trial for trial in self._trials.values() if trial.kind == "configuration"]
+        others = [one for one in self._trials.values() if one.kind == "configuration" and not self._resized(one)]
         untried = [trial for trial in others if trial.status in ("skipped", "failed")]
         if not untried:
             return "`--sweep` tries other configurations."
@@ -307,7 +315,7 @@ class Facts:
 
     def _experiments(self, over: Trial, wanted: Mapping[str, Wanted]) -> list[Experiment]:
         found = []
-        for trial in self.measured():
+        for trial in self._tried():
             keys = difference(over.configuration, trial.configuration)
             if keys == frozenset(wanted) and all(_meets(trial.configuration, key, wanted[key]) for key in keys):
                 experiment = self.experiment(trial, over, keys)

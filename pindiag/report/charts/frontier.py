@@ -10,13 +10,11 @@ from matplotlib.figure import Figure
 
 from pindiag import figures
 from pindiag.report.charts import _svg
-from pindiag.report.charts._svg import BAR, BG, INK, MUTED, Row
+from pindiag.report.charts._svg import BAR, BG, MUTED, Row
 
-
-def memory_bytes(row: Row) -> int | None:
-    """PSS, pinned and shared memory of a trial; None where the process's own share was not read."""
-    used = row.trial.memory_bytes
-    return None if used.pss is None else used.pss + (used.pinned or 0) + (used.shm or 0)
+Point = tuple[int, float, Row]
+_LABEL_HEIGHT = 30.0
+"""Points nearer than this, in drawn pixels, leave no room for a label of their own."""
 
 
 def chart(rows: Sequence[Row], frontier: Sequence[str], title: str) -> Markup:
@@ -24,7 +22,7 @@ def chart(rows: Sequence[Row], frontier: Sequence[str], title: str) -> Markup:
     return _svg.draw(
         "frontier",
         title,
-        f"Memory against samples per second for {len(rows)} configurations; the table of all configurations has both.",
+        f"Memory against samples per second for {len(rows)} configurations; the table below has both.",
         lambda narrow: _figure(rows, frontier, narrow),
     )
 
@@ -33,7 +31,9 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
     width, height, right = (_svg.NARROW_WIDTH, 300.0, 16) if narrow else (560, 320.0, 30)
     figure = _svg.canvas(width, height)
     ax = figure.add_axes((52 / width, 42 / height, 1 - (52 + right) / width, 1 - 68 / height))
-    points = [(memory_bytes(row) or 0, rate.median, row) for row in rows if (rate := row.trial.samples_per_second)]
+    points = [
+        (row.trial.memory_bytes.total or 0, rate.median, row) for row in rows if (rate := row.trial.samples_per_second)
+    ]
     line = sorted((x, y) for x, y, row in points if row.trial.id in frontier)
     ax.plot([x for x, _ in line], [y for _, y in line], color=BAR, linewidth=1.5, zorder=1)
     for x, y, row in points:
@@ -49,22 +49,34 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
     least = min(x for x, _, _ in points)
     margin = max((reach - least) * 0.08, reach * 0.02)
     ax.set(xlim=(least - margin, reach + margin), ylim=(0.75 * lowest, top * 1.05))
-    for x, y, row in points:
-        if row.role != "other":
-            _label(ax, x, y, row, at_right=x < (least + reach) / 2)
+    named = [point for point in points if point[2].role != "other"]
+    on_line = [point for point in points if point[2].trial.id in frontier and point not in named]
+    for x, y, row in [*named, *_apart(ax, on_line, named)]:
+        _label(ax, x, y, row, at_right=x < (least + reach) / 2)
     unit, size = ("GB", 1e9) if reach >= 1e9 else ("MB", 1e6)
     xs = _svg.nice_ticks(reach + margin, 3 if narrow else 4, start=least - margin)
     ax.set_xticks(xs, [f"{tick / size:g}" for tick in xs])
     ys = _svg.nice_ticks(top * 1.05, start=0.75 * lowest)
     ax.set_yticks(ys, [figures.significant(tick) for tick in ys])
-    ax.set_xlabel(f"{unit}: proportional, pinned and shared")
+    ax.set_xlabel(f"memory of all processes, {unit}")
     ax.grid(axis="y")
     ax.text(0, 1.05, "samples/s", transform=ax.transAxes, color=MUTED, size=11, ha="center")
     return figure
 
 
+def _apart(ax: Axes, points: Sequence[Point], named: Sequence[Point]) -> list[Point]:
+    """Those of some points whose label would cross none of a named point or of each other."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda one: -one[1]):
+        _, y = ax.transData.transform(point[:2])
+        others = [ax.transData.transform(other[:2]) for other in (*named, *kept)]
+        if all(abs(y - other_y) > _LABEL_HEIGHT for _, other_y in others):
+            kept.append(point)
+    return kept
+
+
 def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
-    """Above the dot what was chosen, below it what is written."""
+    """Above the dot what was chosen, below it all else."""
     above = row.role == "chosen"
     ax.annotate(
         "as written" if row.role == "baseline" else row.label,
@@ -73,6 +85,6 @@ def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
         textcoords="offset pixels",
         ha="left" if at_right else "right",
         va="bottom" if above else "top",
-        color=row.colour if row.role == "chosen" else INK,
+        color=MUTED if row.role == "other" else row.colour,
         weight=row.weight,
     )

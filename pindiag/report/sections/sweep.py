@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from pindiag import figures
-from pindiag.model import Report
-from pindiag.report import conclusions
+from pindiag.model import Report, RunSpec
+from pindiag.report import about, conclusions, tables
 from pindiag.report.charts import frontier, sweep
 from pindiag.report.charts._svg import Chart, Row
+from pindiag.report.rows import batch_sizes
 
 
 def heading(rows: Sequence[Row], report: Report) -> str:
@@ -37,13 +39,61 @@ def chart(rows: Sequence[Row], report: Report) -> Chart | None:
 
 def frontier_chart(measured: Sequence[Row], report: Report) -> Chart | None:
     """Memory against throughput; None where memory was read for fewer than two configurations."""
-    rows = [row for row in measured if frontier.memory_bytes(row) is not None]
-    if len(rows) < 2 or report.recommendation is None:
+    rows = [row for row in measured if row.trial.memory_bytes.total is not None]
+    subject = _subject(rows)
+    if len(rows) < 2 or report.recommendation is None or subject is None:
         return None
-    chosen = next((row for row in rows if row.trial.id == report.recommendation.trial), None)
-    if chosen is None:
-        return None
-    used = figures.byte_size(frontier.memory_bytes(chosen) or 0)
-    title = f"The {'recommended configuration' if chosen.role == 'chosen' else 'script as written'} needs {used}"
-    caption = "Proportional, pinned and shared memory. Line: configurations that no other one beats in both."
+    title = conclusions.frontier(subject, rows)
+    caption = (
+        "Memory of all processes, shared pages counted once, pinned memory included. "
+        "Line: configurations that no other one beats in both."
+    )
     return Chart(frontier.chart(rows, report.recommendation.frontier, title), title, caption)
+
+
+def frontier_table(measured: Sequence[Row], report: Report) -> tables.Table | None:
+    """What the chart's line passes through, the smallest first, and beside it what is written and recommended."""
+    on_line = report.recommendation.frontier if report.recommendation else []
+    rows = [
+        row
+        for row in measured
+        if row.trial.memory_bytes.total is not None and (row.role != "other" or row.trial.id in on_line)
+    ]
+    rows.sort(key=lambda row: row.trial.memory_bytes.total or 0)
+    return tables.trials(rows, {}, tables.FRONTIER)
+
+
+def _subject(rows: Sequence[Row]) -> Row | None:
+    """What is recommended: another configuration, or the script as written."""
+    roles = {row.role: row for row in rows}
+    return roles.get("chosen") or roles.get("baseline")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Other batch sizes, which stand apart from the sweep."""
+
+    title: str
+    table: tables.Table | None
+    """None: none could be tried."""
+    why_none: str = ""
+
+
+def sizes(report: Report, spec: RunSpec) -> Sizes | None:
+    """The table of batch sizes; None where no other size was asked for."""
+    rows = batch_sizes(report)
+    if rows:
+        return Sizes(conclusions.batch_sizes(rows), tables.trials(rows, {}, tables.SIZES))
+    if spec.batch_sizes is None:
+        return None
+    return Sizes("No other batch size was tried", None, _why_no_size(report, spec.batch_sizes))
+
+
+def _why_no_size(report: Report, asked: Sequence[int]) -> str:
+    baseline = about.trial(report, report.baseline)
+    own = None if baseline is None else baseline.configuration.batch_size
+    if not asked and baseline is not None and own is None:
+        return "the script's own batch size is not known, so name some: --sweep-batch-size 32,64"
+    if asked and set(asked) == {own}:
+        return "none but the script's own was named"
+    return "the run ended, or its budget was spent, before their turn"

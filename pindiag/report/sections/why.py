@@ -206,7 +206,7 @@ def _training(report: Report) -> dict[int, Estimate]:
     best: dict[int, Estimate] = {}
     for trial in report.trials:
         own, rate = trial.configuration, trial.samples_per_second
-        if trial.kind != "configuration" or not own.pin_memory or rate is None:
+        if not about.competes(report, trial) or not own.pin_memory or rate is None:
             continue
         known = best.get(own.num_workers)
         if known is None or rate.median > known.median:

@@ -456,6 +456,35 @@ def verified() -> m.Report:
     )
 
 
+def sizes() -> m.Report:
+    """The same, with predictions beside measurements and other batch sizes beside the sweep."""
+    made = verified()
+    trials = {trial.id: trial for trial in made.trials}
+    predicted = {BEST: 5000.0, "nw4-pin1-nb1": 3000.0}
+    trials |= {
+        name: msgspec.structs.replace(trials[name], predicted_samples_per_second=most)
+        for name, most in predicted.items()
+    }
+    found = [_resized(trials[BASELINE], size, gain) for size, gain in ((32, 0.8), (128, 1.5), (256, 2.1))]
+    return msgspec.structs.replace(made, trials=[*trials.values(), *found])
+
+
+def _resized(baseline: m.Trial, size: int, gain: float) -> m.Trial:
+    rate = baseline.samples_per_second
+    assert rate is not None
+    held = m.MemoryBytes(pss=2_000_000_000 + size * 5_000_000, pinned=None, shm=size * 2_000_000)
+    return msgspec.structs.replace(
+        baseline,
+        id=f"{BASELINE}-bs{size}",
+        configuration=msgspec.structs.replace(baseline.configuration, batch_size=size),
+        samples_per_second=m.Estimate(median=rate.median * gain, ci95=None),
+        versus_baseline=m.Ratio(ratio=gain, ci95=(gain * 0.95, gain * 1.05), rounds=3, p_corrected=0.01),
+        memory_bytes=held,
+        blocks=[],
+        reason=None,
+    )
+
+
 def no_difference() -> m.Report:
     """Nothing beats the script as written."""
     made = confirmed()
