@@ -1,4 +1,7 @@
-"""What can go wrong, each with the exit code that the command line documents."""
+"""What can go wrong, each with the exit code that the command line documents.
+
+An error's docstring says the cause, and below it the next step; the documentation's page of errors is made of them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,11 @@ class ExitCode(enum.IntEnum):
 
 
 class PindiagError(Exception):
-    """One sentence that names the cause, and one that says what to do.
+    """pindiag itself failed.
+
+    What was measured is kept: `pindiag report RUN_DIR`. Set `PINDIAG_DEBUG=1` to see where it failed, and report it.
+
+    Each error says one sentence that names the cause, and one that says what to do.
 
     Args:
         cause: what went wrong, a sentence.
@@ -43,91 +50,137 @@ class PindiagError(Exception):
 
 
 class UsageError(PindiagError):
-    """The command's words cannot be carried out."""
+    """The command's words cannot be carried out.
+
+    Read what the sentence says of the option, and `pindiag COMMAND --help`; the script's own options go after `--`.
+    """
 
     code = "PDE201"
     exit_code = ExitCode.USAGE
 
 
 class TargetNotFound(UsageError):
-    """TARGET is missing, a directory, or not Python."""
+    """TARGET is missing, a directory, or not Python.
+
+    Name the script that trains, or a module with `-m`.
+    """
 
     code = "PDE202"
 
 
 class NoTorch(UsageError):
-    """The chosen interpreter cannot import torch, or not a version that pindiag supports."""
+    """The chosen interpreter cannot import torch, or not a version that pindiag supports.
+
+    Name the interpreter that trains with `--python PATH`; it needs torch 2.6 or newer.
+    """
 
     code = "PDE203"
 
 
 class NoLoader(UsageError):
-    """The target never iterated a DataLoader, or not the one that `--loader` names."""
+    """The target never iterated a DataLoader, or not the one that `--loader` names.
+
+    Name the line that makes the training loader with `--loader FILE:LINE`; `target.log` in the run directory has what
+    the script printed.
+    """
 
     code = "PDE204"
 
 
 class OutputRefused(UsageError):
-    """The run directory cannot be written, or exists already."""
+    """The run directory cannot be written, or exists already.
+
+    Choose another `-o DIR`, or overwrite an earlier run with `--force`.
+    """
 
     code = "PDE205"
 
 
 class GridError(UsageError):
-    """`--grid` names an unknown argument or an impossible value."""
+    """`--grid` names an unknown argument or an impossible value.
+
+    Write `--grid "num_workers=0,2,4 pin_memory=on,off"`; the sentence says what the argument takes.
+    """
 
     code = "PDE206"
 
 
 class NotARun(UsageError):
-    """The directory holds no run, or one of another schema."""
+    """The directory holds no run, or one of another schema.
+
+    Name a folder that `pindiag run` made; `pindiag list` shows them. A run of a newer pindiag needs that pindiag.
+    """
 
     code = "PDE207"
 
 
 class UnknownRule(UsageError):
-    """`pindiag explain` was given a name that no rule has."""
+    """`pindiag explain` was given a name that no rule has.
+
+    `pindiag rules` lists codes and names.
+    """
 
     code = "PDE208"
 
 
 class PlatformRefused(UsageError):
-    """This platform lacks what a launch needs."""
+    """This platform lacks what a launch needs.
+
+    On Windows, run it under WSL 2, which is Linux.
+    """
 
     code = "PDE209"
 
 
 class NotComparable(UsageError):
-    """Two runs are of unlike machines or targets, or have too little in common for what was asked."""
+    """Two runs are of unlike machines or targets, or have too little in common for what was asked.
+
+    Compare them all the same with `--force`, or measure both again with more rounds.
+    """
 
     code = "PDE210"
 
 
 class SettingsError(UsageError):
-    """`[tool.pindiag]` or a PINDIAG_ variable names no option, or a value that it cannot take."""
+    """`[tool.pindiag]` or a PINDIAG_ variable names no option, or a value that it cannot take.
+
+    Mend the setting that the sentence names; `pindiag run --help` says what each option takes.
+    """
 
     code = "PDE211"
 
 
 class ResumeRefused(UsageError):
-    """The run cannot go on here, or as it was."""
+    """The run cannot go on here, or as it was.
 
-    code = "PDE210"
+    Start anew with the command that the sentence prints; `pindiag report RUN_DIR` shows what was measured.
+    """
+
+    code = "PDE212"
 
 
 class RunInUse(UsageError):
-    """Another pindiag is running in the directory."""
+    """Another pindiag is running in the directory.
 
-    code = "PDE211"
+    Wait for its end, or choose another `-o DIR`.
+    """
+
+    code = "PDE213"
 
 
 class TemplateMissing(PindiagError):
-    """A template is neither inside the package nor beside it: a broken installation."""
+    """A template is neither inside the package nor beside it: a broken installation.
+
+    Install pindiag again.
+    """
 
     code = "PDE401"
 
 
 class DiskFull(PindiagError):
-    """The run directory's disk is full."""
+    """The run directory's disk is full.
+
+    Make room, or choose a directory on another disk with `-o DIR`; `pindiag report RUN_DIR` shows what was measured.
+    """
 
     code = "PDE402"
