@@ -1,6 +1,7 @@
 """What the processes of a launch without progress are at, read before they are killed.
 
-Each Python process of the target has offered memory into which a signal makes it write its stacks (probe/stacks.py).
+py-spy tells them where it is installed and may look. Each Python process of the target has offered memory, too, into
+which a signal makes it write its stacks (probe/stacks.py).
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import BinaryIO
 
+from pindiag.launch import spy
 from pindiag.model import Process
 
 NAME = "pindiag-stacks-"
@@ -27,6 +29,7 @@ PAUSE_S = 0.1
 def read(
     processes: Sequence[Process],
     *,
+    look: Callable[[Sequence[int]], Mapping[int, str]] = spy.dumps,
     send: Callable[[int, int], None] = os.kill,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
@@ -36,12 +39,16 @@ def read(
 
     Args:
         processes: the target's.
+        look: gives the stacks of those that can be looked into from outside.
         send: sends a signal to a process.
         pause: waits for some seconds.
     """
+    shown = look([process.pid for process in sorted(processes, key=_importance) if process.role != "other"])
     with contextlib.ExitStack() as stack:
         offered = {}
         for process in processes:
+            if process.pid in shown:
+                continue
             memory = _offered(process.pid)
             if memory is not None:
                 offered[process.pid] = stack.enter_context(memory)
@@ -50,7 +57,13 @@ def read(
                 send(pid, SIGNAL)
         _await(offered.values(), pause)
         asked = (process for process in processes if process.pid in offered or process.role != "other")
-        return "\n".join(_section(process, offered.get(process.pid)) for process in asked)
+        return "\n".join(
+            _section(process, shown.get(process.pid) or _answer(process, offered.get(process.pid))) for process in asked
+        )
+
+
+def _importance(process: Process) -> bool:
+    return process.role != "main"
 
 
 def _offered(pid: int) -> BinaryIO | None:
@@ -76,9 +89,13 @@ def _await(memories: Collection[BinaryIO], pause: Callable[[float], None]) -> No
             return
 
 
-def _section(process: Process, memory: BinaryIO | None) -> str:
+def _section(process: Process, text: str) -> str:
+    return f"==== process {process.pid} ({process.role})\n{text}"
+
+
+def _answer(process: Process, memory: BinaryIO | None) -> str:
     text = "" if memory is None else memory.read().decode(errors="replace")
-    return f"==== process {process.pid} ({process.role})\n{text or _why_none(process, offered=memory is not None)}"
+    return text or _why_none(process, offered=memory is not None)
 
 
 def _why_none(process: Process, *, offered: bool) -> str:

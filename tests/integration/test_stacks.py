@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -47,13 +48,14 @@ def hang(folder: Path, plan: Script, method: str, workers: int) -> tuple[LaunchE
 
 
 def check(sections: list[str]) -> None:
+    """As faulthandler writes it, or py-spy where the machine has it."""
     (main,) = [section for section in sections if "(main)" in section]
     workers = [section for section in sections if "(worker)" in section]
-    assert "in __next__" in main and "in main\n" in main and "train.py" in main
+    assert "__next__" in main and re.search(r"in main$|^ *main \(", main, re.MULTILINE) and "train.py" in main
     assert len(workers) == 2
     asleep = 1 + TRAIN[: TRAIN.index("{item}")].count("\n") + 1
     for worker in workers:
-        assert f'train.py", line {asleep} in __getitem__' in worker
+        assert re.search(rf'train.py", line {asleep} in __getitem__|__getitem__ \(.*train.py:{asleep}\)', worker)
 
 
 def test_workers_of_a_live_treatment(tmp_path: Path, mark: str) -> None:
