@@ -19,7 +19,8 @@ from pindiag.analysis.workers import FIRST_FORMAT
 from pindiag.model import Ablation, Analysis, NotMeasured, Trial
 
 MEANT = frozenset(
-    {"ablation", "tweak", "reason", "non_blocking", "prefetch_factor", "batch_size", "error", "error_step", "maker"}
+    {"ablation", "tweak", "reason", "non_blocking", "prefetch_factor", "batch_size"}
+    | {"error", "error_step", "maker", "stacks"}
 )
 """Keys whose null is a statement, not a gap."""
 WITHIN = ("loader", "noise_floor", "ceilings", "recommendation", "verification", "launches", "overhead", "environment")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from pindiag.analysis import endings
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.other_loaders import other_loaders
 from pindiag.analysis.samplers import sampler_cost
@@ -15,6 +16,7 @@ from pindiag.model import (
     LaunchStarted,
     LoaderFigures,
     Overhead,
+    RunEnded,
     Sample,
     TargetEnded,
     TargetFailed,
@@ -55,6 +57,8 @@ def _launch(launch: Launch) -> LaunchFigures:
         exit=CUT if ended is None else ended.exit,
         status="interrupted" if ended is None else ended.status,
         purpose=None if launch.order is None else launch.order.purpose,
+        reason=endings.in_words(launch),
+        stacks=None if ended is None else ended.stacks,
     )
 
 
@@ -71,14 +75,18 @@ def target(run: RunEvidence) -> TargetFigures:
     ended = last[0].ended if last else None
     failure = last[0].first(TargetFailed) if last and failed else None
     over = run.journal.ended
-    interrupted = over is None or over.status == "interrupted"
+    interrupted = over is None or over.status != "ok"
     return TargetFigures(
-        exit=CUT if ended is None else ended.exit,
+        exit=_cut(over) if ended is None else ended.exit,
         status="failed" if failed else "interrupted" if interrupted else "ok",
         files_changed=_files(run),
         error=_error(failure, last) if failed else None,
         error_step=None if failure is None else failure.step,
     )
+
+
+def _cut(over: RunEnded | None) -> str:
+    return CUT if over is None or over.reason is None else f"cut with the run: {over.reason}"
 
 
 def _as_written(launch: Launch) -> bool:

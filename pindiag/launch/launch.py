@@ -38,6 +38,8 @@ from pindiag.model import (
 from pindiag.store import RunDirectory
 
 PROFILE_STEPS = 10
+MOST_STACKS = 60_000
+"""Characters that the report shows of them; the file has all."""
 SCARCE_SHARE = 0.03
 """With less of the memory left than this, the kernel kills."""
 
@@ -255,7 +257,7 @@ class Launch:
                 returncode=returncode,
                 seconds=(ended_ns - self._began.t_ns) / 1e9,
                 reason=ending.reason,
-                stacks=self._stacks,
+                stacks=self._stacks and self._stacks[:MOST_STACKS],
                 under=self._configuration if ending.status == "failed" else None,
             )
         )

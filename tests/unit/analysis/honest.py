@@ -12,6 +12,7 @@ NOT_GAPS = {
     "error",
     "error_step",
     "maker",
+    "stacks",
 }
 
 
