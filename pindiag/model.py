@@ -907,7 +907,7 @@ class WorkerBatch(Base, frozen=True, kw_only=True):
     idle_ns: int | None = None
     """Waiting for its index, since the batch before. None, as all that follow: a ring of pindiag's first format."""
     process_cpu_ns: int | None = None
-    """CPU time of all threads of the worker since the batch before."""
+    """CPU time of all threads of the worker since the batch before; read every few milliseconds at most: 0 between."""
     minor_faults: int | None = None
     """Page faults of the worker since the batch before, served without input or output."""
     major_faults: int | None = None

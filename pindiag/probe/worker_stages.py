@@ -22,6 +22,8 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 NOT_TOLD = -1
+USAGE_EVERY_NS = 5_000_000
+"""The kernel is asked no more often: it takes as long to tell as all the clocks around a batch."""
 
 
 class Stages:
@@ -67,9 +69,10 @@ class Stages:
             cpu_ns = time.thread_time_ns()
             started_ns = time.monotonic_ns()
             batch = fetch(index)
-            fetch_ns = time.monotonic_ns() - started_ns - collate_ns
+            ended_ns = time.monotonic_ns()
+            fetch_ns = ended_ns - started_ns - collate_ns
             cpu_ns = time.thread_time_ns() - cpu_ns
-            used = self._usage.since()
+            used = self._usage.since(ended_ns)
             self._made = self._ring.write(started_ns, idle_ns, fetch_ns, collate_ns, cpu_ns, samples, *used)
             return batch
 
@@ -180,13 +183,19 @@ class Usage:
     def __init__(self) -> None:
         self._schedstat = _open_schedstat()
         self._before = self._read()
+        self._nothing = _none_since(self._before)
+        self._due_ns = time.monotonic_ns() + USAGE_EVERY_NS
 
-    def since(self) -> tuple[int, int, int, int]:
+    def since(self, now_ns: int) -> tuple[int, int, int, int]:
         """CPU time of all threads (ns), minor faults, major faults, run-queue delay of the main thread (ns).
 
-        All since this was last asked.
+        All since the kernel was last asked; zeros where that was a moment ago, so that sums over batches are right.
         """
+        if now_ns < self._due_ns:
+            return self._nothing
+        self._due_ns = now_ns + USAGE_EVERY_NS
         before, self._before = self._before, self._read()
+        self._nothing = _none_since(self._before)
         cpu, minor, major, delay = (
             now - then if NOT_TOLD not in (now, then) else NOT_TOLD
             for now, then in zip(self._before, before, strict=True)
@@ -208,6 +217,11 @@ class Usage:
             self._schedstat = None
             return NOT_TOLD
         return delay_ns if on_cpu_ns else NOT_TOLD  # all zero: the kernel does not account it
+
+
+def _none_since(read: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    cpu, minor, major, delay = (NOT_TOLD if value == NOT_TOLD else 0 for value in read)
+    return cpu, minor, major, delay
 
 
 def _open_schedstat() -> int | None:

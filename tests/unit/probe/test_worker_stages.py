@@ -17,8 +17,12 @@ from pindiag.probe import rings, worker_stages
 from pindiag.probe.worker_stages import Stages, Usage
 
 
+LATER_NS = 1 << 62
+"""A time at which the kernel may be asked again."""
+
+
 class NoUsage:
-    def since(self) -> tuple[int, int, int, int]:
+    def since(self, now_ns: int) -> tuple[int, int, int, int]:
         return (500, 12, 0, 33)
 
 
@@ -202,7 +206,10 @@ def test_usage_is_the_difference_of_the_kernels_counters(monkeypatch: pytest.Mon
     schedstat = [b"100 40 7\n", b"300 45 9\n"]
     monkeypatch.setattr(os, "pread", lambda *_: schedstat.pop(0))
     monkeypatch.setattr(worker_stages, "_open_schedstat", lambda: 99)
-    assert Usage().since() == (500_000_000, 5, 2, 5)
+    usage = Usage()
+    assert usage.since(0) == (0, 0, 0, 0), "it was just asked"
+    assert usage.since(LATER_NS) == (500_000_000, 5, 2, 5)
+    assert usage.since(LATER_NS + 1) == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("text", [b"0 0 0\n", b"", b"not numbers at all", b"x y z\n", OSError("closed")])
@@ -214,7 +221,8 @@ def test_a_run_delay_that_is_not_told(monkeypatch: pytest.MonkeyPatch, text: byt
 
     monkeypatch.setattr(os, "pread", pread)
     monkeypatch.setattr(worker_stages, "_open_schedstat", lambda: 99)
-    assert Usage().since()[3] == worker_stages.NOT_TOLD
+    usage = Usage()
+    assert usage.since(0)[3] == usage.since(LATER_NS)[3] == worker_stages.NOT_TOLD
 
 
 def test_without_proc_and_without_resource(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,8 +230,8 @@ def test_without_proc_and_without_resource(monkeypatch: pytest.MonkeyPatch) -> N
         raise FileNotFoundError
 
     monkeypatch.setattr(os, "open", missing)
-    assert Usage().since()[3] == worker_stages.NOT_TOLD
+    assert Usage().since(LATER_NS)[3] == worker_stages.NOT_TOLD
     monkeypatch.setattr(worker_stages, "resource", None)
-    cpu_ns, *others = Usage().since()
+    cpu_ns, *others = Usage().since(LATER_NS)
     assert cpu_ns >= 0
     assert others == [worker_stages.NOT_TOLD] * 3
