@@ -1,8 +1,9 @@
 # make demo   a sweep of a sample, and where its report lies
 # make test   what CI runs, against the built wheel
 # make test-frameworks   loops that Lightning, Accelerate and others run
+# make docs   the documentation, and where it lies
 #
-# Both make .venv with $(PYTHON) where it is missing. CONSTRAINTS=/dev/null takes whatever torch there is.
+# All make .venv with $(PYTHON) where it is missing. CONSTRAINTS=/dev/null takes whatever torch there is.
 # PROCESSES=0 runs the tests one after the other.
 
 PYTHON ?= python3
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 SOURCES := $(shell find pindiag templates -type f -not -name '*.pyc') README.md LICENSE
 
-.PHONY: demo test test-frameworks lint clean
+.PHONY: demo test test-frameworks docs lint clean
 
 demo: $(VENV)/installed
 	$(BIN)/pindiag run $(SAMPLE) --sweep --budget 1m -o $(DEMO) --force
@@ -28,6 +29,11 @@ test: $(VENV)/installed $(VENV)/tools lint
 
 test-frameworks: $(VENV)/frameworks
 	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest tests/frameworks
+
+docs: $(VENV)/installed
+	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
+	@echo "documentation: $(abspath site/index.html)"
 
 lint: $(VENV)/installed $(VENV)/tools
 	$(BIN)/ruff check
@@ -59,4 +65,4 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) dist build site

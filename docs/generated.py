@@ -1,0 +1,206 @@
+"""Pages that are made from code when the documentation is built: causes, errors, commands, Python, schemas, a report.
+
+mkdocs calls the two hooks at the end; all else is pure, or asks pindiag itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tarfile
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pindiag import api, cli, errors, rules
+from pindiag.doctor_model import Doctor
+from pindiag.model import Report
+from pindiag.rules.rule import Rule
+from pindiag.store import RunDirectory
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDING = ROOT / "tests" / "data" / "h200" / "live_article_floats.tar.xz"
+SCHEMAS = {"report": Report, "doctor": Doctor}
+_SECTION = re.compile(r"^([A-Z][^\n:]*):\n((?:[ ]{4}[^\n]*\n|\n)+)", re.MULTILINE)
+_ISSUE = re.compile(r"(?<![\w/`])([\w.-]+/[\w.-]+)#(\d+)")
+
+
+def pages() -> dict[str, str]:
+    """All of them, by the path that they have on the site; the report apart, which takes seconds."""
+    return {
+        "rules/index.md": rule_index(),
+        **{f"rules/{each.name}.md": rule_page(each) for each in rules.catalogue()},
+        "errors.md": error_page(),
+        "command-line.md": command_page(),
+        "python.md": python_page(),
+        "schema.md": schema_page(),
+        **{f"{name}.schema.json": json.dumps(msgspec.json.schema(kind), indent=2) for name, kind in SCHEMAS.items()},
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- causes
+
+
+def rule_index() -> str:
+    """The table of the README, each cause leading to its page."""
+    linked = re.sub(r"`(\w+)` \|", r"[`\1`](\1.md) |", rules.markdown_table())
+    return (
+        "# Causes\n\nA cause is *confirmed* only when taking it away, by experiment, made the run faster by more than"
+        " the noise. `pindiag explain CODE` prints these pages.\n\n" + linked
+    )
+
+
+def rule_page(each: Rule) -> str:
+    """A rule's documentation: the sections of its docstring, then its options."""
+    text = inspect.cleandoc(each.doc) + "\n"
+    parts = [f"# `{each.name}`", f"**{each.code}**: {each.title}.", _SECTION.sub("", text).strip()]
+    for heading, body in _SECTION.findall(text):
+        parts += [f"## {heading}", inspect.cleandoc(body)]
+    if each.options:
+        parts += ["## Options", "| option | value |\n|---|--:|"]
+        parts[-1] += "".join(f"\n| `{name}` | {value:g} |" for name, value in each.options.items())
+    return _ISSUE.sub(r"[\1#\2](https://github.com/\1/issues/\2)", "\n\n".join(parts)) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------- errors
+
+
+def all_errors() -> Iterator[type[errors.PindiagError]]:
+    """Every kind of error, the general ones first."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    yield from (kind for kind in kinds if issubclass(kind, errors.PindiagError))
+
+
+def error_page() -> str:
+    """Every kind of error: code, cause, next step, exit code."""
+    rows = []
+    for kind in sorted(all_errors(), key=lambda kind: kind.code):
+        cause, step, *_ = (" ".join(part.split()) for part in inspect.cleandoc(kind.__doc__ or "").split("\n\n"))
+        rows.append(f"| {kind.code} | {cause} | {step} | {kind.exit_code:d} |")
+    return "\n".join(
+        [
+            "# Errors\n",
+            "An error is one sentence that names the cause and one that says what to do, on standard error. What the",
+            "script itself raises is no error of pindiag: it is shown as it is, with exit code 3.\n",
+            "| code | cause | next step | exit code |",
+            "|---|---|---|--:|",
+            *rows,
+            "",
+        ]
+    )
+
+
+# ----------------------------------------------------------------------------------------- commands and Python
+
+
+def command_page() -> str:
+    """What each command says of itself."""
+    parent = click.Context(cli.group, info_name="pindiag", max_content_width=110, terminal_width=110)
+    parts = ["# Command line", _told(cli.group, parent)]
+    for name, command in cli.group.commands.items():
+        context = click.Context(command, info_name=name, parent=parent, max_content_width=110, terminal_width=110)
+        parts += [f"## pindiag {name}", _told(command, context)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _told(command: click.Command, context: click.Context) -> str:
+    return f"```text\n{command.get_help(context)}\n```"
+
+
+def python_page() -> str:
+    """The functions and classes of `pindiag.api`."""
+    parts = ["# Python", _paragraphs(api)]
+    for name in sorted(api.__all__):
+        made = getattr(api, name)
+        parts += [f"## `{name}`", f"```python\n{signature(name, made)}\n```", _paragraphs(made)]
+    return "\n\n".join(parts) + "\n"
+
+
+def signature(name: str, made: object) -> str:
+    """How something is called."""
+    if not inspect.isfunction(made):
+        return f"class {name}"
+    told = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(made)))
+    return textwrap.fill(name + told, 100, subsequent_indent="    ")
+
+
+def _paragraphs(documented: object) -> str:
+    """A docstring, its sections as lists."""
+    text = inspect.getdoc(documented) or ""
+    return _SECTION.sub(lambda found: f"**{found[1]}**\n\n{inspect.cleandoc(found[2])}\n\n", text + "\n").strip()
+
+
+# ------------------------------------------------------------------------------------------------------- schema
+
+
+def schema_page() -> str:
+    """The fields of report.json, struct after struct."""
+    kinds: Mapping[str, Any] = msgspec.json.schema(Report)["$defs"]
+    parts = [
+        "# JSON schema",
+        "`report.json` is the contract with other programs. All keys exist from version 1 on; what was not measured is"
+        " null, with its reason in `not_measured`. As JSON Schema: [report.json](report.schema.json),"
+        " [`pindiag doctor --json`](doctor.schema.json); `pindiag schema` prints both.",
+    ]
+    for name in ["Report", *sorted(kinds.keys() - {"Report"})]:
+        fields = kinds[name].get("properties", {})
+        rows = [f"| `{key}` | {type_of(told)} |" for key, told in fields.items()]
+        parts += [f"## {name}", kinds[name].get("description", ""), "\n".join(["| key | type |", "|---|---|", *rows])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def type_of(told: Mapping[str, Any]) -> str:
+    """A JSON Schema's type in words, structs as links."""
+    if "$ref" in told:
+        name = told["$ref"].rsplit("/", 1)[-1]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in told:
+        return ", ".join(type_of(each) for each in told["anyOf"])
+    if "enum" in told:
+        return ", ".join(f"`{json.dumps(each)}`" for each in told["enum"])
+    if told.get("type") == "array":
+        return f"list of ({type_of(told['items'])})" if told.get("items") else "list"
+    if told.get("type") == "object" and isinstance(told.get("additionalProperties"), Mapping):
+        return f"object of ({type_of(told['additionalProperties'])})"
+    return str(told.get("type", "any"))
+
+
+# ------------------------------------------------------------------------------------------------------- report
+
+
+def example() -> str:
+    """The report of a run that was recorded on an H200."""
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(RECORDING) as archive:
+        archive.extractall(folder)
+        run = next(Path(folder).iterdir())
+        api.report(run)
+        return RunDirectory.open(run).report_html.read_text(encoding="utf-8")
+
+
+# -------------------------------------------------------------------------------------------------------- hooks
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put a page for each cause into the navigation."""
+    causes = next(entry["Causes"] for entry in config.nav or [] if "Causes" in entry)
+    causes += [{f"{each.code} {each.name}": f"rules/{each.name}.md"} for each in rules.catalogue()]
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add the pages."""
+    from mkdocs.structure.files import File
+
+    for path, content in {**pages(), "example.html": example()}.items():
+        files.append(File.generated(config, path, content=content))
+    return files
