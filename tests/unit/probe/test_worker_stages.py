@@ -16,7 +16,6 @@ from pindiag.model import WorkerBatch
 from pindiag.probe import rings, worker_stages
 from pindiag.probe.worker_stages import Stages, Usage
 
-
 LATER_NS = 1 << 62
 """A time at which the kernel may be asked again."""
 
