@@ -185,6 +185,17 @@ class Launch:
         changes = self.all(DatasetChanged) if self.isolation == "live" else []
         return min((changed.block for changed in changes), default=None)
 
+    @cached_property
+    def births(self) -> list[LoaderIterated]:
+        """Iterators of the training loader."""
+        chosen = self.first(LoaderChosen)
+        return [birth for birth in self.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
+
+    @property
+    def worker_starts(self) -> list[LoaderIterated]:
+        """Those that started workers."""
+        return [birth for birth in self.births if birth.configuration.num_workers > 0]
+
     @property
     def past_natural_end(self) -> bool:
         """Whether the script failed because it was given more steps than its own epochs have."""
@@ -335,11 +346,9 @@ class Journal:
 
     def _births(self, launch: Launch, trial: str) -> list[LoaderIterated]:
         """The first one of a fresh launch, which runs nothing else; those that serve it in a live one."""
-        chosen = launch.first(LoaderChosen)
-        born = [birth for birth in launch.all(LoaderIterated) if chosen is None or birth.loader == chosen.loader]
         if launch.isolation == "fresh":
-            return born[:1]
-        return [birth for birth in born if self.trial(birth.trial or DISCOVER_TRIAL) == trial]
+            return launch.births[:1]
+        return [birth for birth in launch.births if self.trial(birth.trial or DISCOVER_TRIAL) == trial]
 
     def startup_s(self, launches: Iterable[Launch], trial: str) -> float | None:
         """Median time from `__iter__` to the first batch of a trial's turns."""

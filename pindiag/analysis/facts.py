@@ -71,6 +71,7 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield _fact("target_error", error, None, "launches", "the script raised nothing under its own configuration")
     yield from _of_live_launches(run)
     yield from of_disturbances(run)
+    yield from _of_starts(run)
     for pin_thread in (True, False):
         yield _intraop_threads(run, pin_thread)
 
@@ -83,6 +84,21 @@ def _of_live_launches(run: RunEvidence) -> Iterator[Fact]:
     what = None if changed is None else changed.what
     source = "live launches" if changed is None else f"launch {changed.launch}, block {changed.block}"
     yield _fact("dataset_changed", what, None, source, "it was as before wherever it was compared" if live else NO_LIVE)
+
+
+def _of_starts(run: RunEvidence) -> Iterator[Fact]:
+    """What starting workers took of the live launches, and what it did to the length of blocks."""
+    live = [launch for launch in run.journal.launches if launch.isolation == "live"]
+    starts_s = [born.first_batch_ms / 1e3 for launch in live for born in launch.worker_starts if born.first_batch_ms]
+    spent_s = sum(launch.spent_s for launch in live)
+    share = min(sum(starts_s) / spent_s, 1.0) if starts_s and spent_s else None
+    source = f"{len(starts_s)} starts in live launches"
+    yield _fact("race_startup_share", share, "1", source, "no live launch started workers" if live else NO_LIVE)
+    orders = (order for launch in live for order in launch.block_orders)
+    why = next((order.why_seconds for order in orders if order.why_seconds is not None), None)
+    rounds = max((mean.count for mean in race.standings(run.journal).values()), default=0)
+    words = None if why is None else f"{why}: {rounds} round{'s' * (rounds != 1)} of configurations"
+    yield _fact("block_length", words, None, "orders of live launches", "blocks had the usual length")
 
 
 def _intraop_threads(run: RunEvidence, pin_thread: bool) -> Fact:

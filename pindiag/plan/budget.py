@@ -90,6 +90,10 @@ class Budget:
         for launch in self._known.live_launches:
             for trial, cost in block_costs_s(launch):
                 costs[self._known.journal.trial(trial)].append(cost)
+        for launch in self._known.discoveries:
+            # its first block found workers there; they will have to be started for every later one
+            for born, (trial, cost) in zip(launch.worker_starts[:1], block_costs_s(launch), strict=False):
+                costs[self._known.journal.trial(trial)][0] = cost + (born.first_batch_ms or 0.0) / 1e3
         return dict(costs)
 
     @cached_property

@@ -1,7 +1,8 @@
 import msgspec
 
 from pindiag import model as m
-from pindiag.report.sections import method
+from pindiag.report import names
+from pindiag.report.sections import method, verdict
 
 from .. import example, live
 
@@ -39,3 +40,29 @@ def test_a_fresh_run_speaks_of_fresh_launches_alone():
     assert method.launches(report) == "48 launches ran fresh: one treatment each, in a process of its own."
     assert method.order(report).startswith("Every launch runs one treatment")
     assert method.order(live.live()).startswith("Each round runs every configuration, ceiling and tweak once")
+
+
+def of_run(name, value):
+    return m.Fact(name=name, value=value, unit=None, trial=None, source="samples of 22 blocks")
+
+
+def test_what_limited_the_measurement_is_said_in_sentences():
+    report = example.confirmed()
+    assert method.limits(report) == []
+    quiet = [of_run("disturbed_blocks", 0), of_run("disturbances", "nothing was seen")]
+    assert method.limits(msgspec.structs.replace(report, facts=quiet)) == []
+    busy = [
+        of_run("disturbed_blocks", 4),
+        of_run("disturbances", "others used 1.3 of 2 CPUs"),
+        of_run("block_length", "x"),
+    ]
+    assert method.limits(msgspec.structs.replace(report, facts=busy)) == ["Others used 1.3 of 2 CPUs.", "X."]
+
+
+def test_a_busy_machine_is_said_on_the_first_screen():
+    report = example.confirmed()
+    finding = names.primary_finding(report)
+    assert all(mark.word != "Busy machine:" for mark in verdict.marks(report, finding))
+    busy = [of_run("disturbed_as_usual", True), of_run("disturbed_blocks_share", 0.5)]
+    marks = verdict.marks(msgspec.structs.replace(report, facts=busy), finding)
+    assert (marks[-1].word, marks[-1].more) == ("Busy machine:", "something from outside disturbed 50 % of the blocks")
