@@ -11,7 +11,21 @@ from collections.abc import Sequence
 import click
 
 from pindiag import __version__
-from pindiag.cli import compare, console, doctor, explain, listing, opening, report, rules, run, schema, ticket
+from pindiag.cli import (
+    color,
+    compare,
+    completion,
+    console,
+    doctor,
+    explain,
+    listing,
+    opening,
+    report,
+    rules,
+    run,
+    schema,
+    ticket,
+)
 from pindiag.errors import ExitCode, PindiagError
 
 
@@ -26,8 +40,10 @@ def group() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for module in (run, doctor, report, compare, ticket, listing, opening, rules, explain, schema):
+for module in (run, doctor, report, compare, ticket, listing, opening, rules, explain, schema, completion):
     group.add_command(module.command)
+for each in (group, *group.commands.values()):
+    each.params.append(color.option())
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -45,13 +45,14 @@ def command(
 
     from pindiag import __version__
     from pindiag.api import comparison
-    from pindiag.cli import console
+    from pindiag.cli import ci, console
     from pindiag.errors import ExitCode
-    from pindiag.report.comparison import render_comparison, sections
+    from pindiag.report.comparison import render_comparison, render_comparison_summary, sections
 
     limits = [comparison.parse_limit(text) for text in fail_on]
     compared = comparison.compare(base, new, force=force, show_paths=show_paths)
     console.sections(sections(compared), stderr=json_path == "-")
+    ci.step_summary(render_comparison_summary(compared))
     if html_path is not None:
         console.write(html_path, render_comparison(compared, __version__))
     if json_path is not None:

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,9 +23,18 @@ MARKS = {"confirmed": "●", "suspected": "◐", "not_settled": "○", "ruled_ou
 
 
 def _console(*, stderr: bool) -> Console:
+    """As `--color` says; without it rich knows terminals, NO_COLOR and FORCE_COLOR."""
+    import click
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    context = click.get_current_context(silent=True)
+    color = None if context is None else context.color
+    if color is None:
+        return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    system: Literal["standard"] | None = "standard" if color else None
+    return Console(
+        stderr=stderr, highlight=False, soft_wrap=True, force_terminal=color, no_color=not color, color_system=system
+    )
 
 
 def error(cause: str, hint: str = "") -> None:

@@ -19,10 +19,10 @@ def command(run_directory: Path, json_path: str | None, open_it: bool, show_path
     Works on a run whose parent was killed, too: the user's files are put back first.
     """
     from pindiag import api
-    from pindiag.cli import console
+    from pindiag.cli import browser, console
 
     made = api.report(run_directory, show_paths=show_paths)
     console.verdict(made, run_directory, quiet=quiet, json_path=json_path)
     if open_it:
-        click.launch(str(run_directory / "report.html"))
+        browser.show(run_directory / "report.html")
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pindiag.cli.settings import Configurable
 from pindiag.errors import UsageError
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -46,8 +47,14 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * _UNITS_BYTES[match[2]])
 
 
-@click.command("run")
-@click.argument("words", metavar="TARGET [-- TARGET ARGUMENTS]", nargs=-1, type=click.UNPROCESSED)
+@click.command("run", cls=Configurable)
+@click.argument(
+    "words",
+    metavar="TARGET [-- TARGET ARGUMENTS]",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=click.Path().shell_complete,
+)
 @click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE` does, instead of TARGET.")
 @click.option("--sweep", is_flag=True, help="Measure other loader configurations too, and recommend the best.")
 @click.option(
@@ -142,7 +149,7 @@ def command(
     pindiag run --resume pindiag-runs/train-20260101T120000Z
     """  # noqa: D301 - click wants the character itself
     from pindiag import api
-    from pindiag.cli import console
+    from pindiag.cli import browser, ci, console
     from pindiag.errors import ExitCode
 
     with console.Progress(quiet=quiet, verbose=verbose) as progress:
@@ -176,8 +183,9 @@ def command(
                 progress=progress,
             )
     console.verdict(made, run_directory, quiet=quiet, json_path=json_path)
+    ci.step_summary((run_directory / "summary.md").read_text(encoding="utf-8"))
     if open_it:
-        click.launch(str(run_directory / "report.html"))
+        browser.show(run_directory / "report.html")
     code = api.exit_code(made, fail_on=fail_on)
     if code == ExitCode.INTERRUPTED:
         console.error(
@@ -199,7 +207,7 @@ def _refuse_others(context: click.Context) -> None:
     given = [
         option
         for option in context.command.params
-        if context.get_parameter_source(option.name or "") is not ParameterSource.DEFAULT
+        if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
     ]
     others = [option for option in given if option.name not in _WITH_RESUME]
     if others:

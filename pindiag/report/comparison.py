@@ -11,6 +11,7 @@ from pindiag.comparison_model import ComparedFigure, ComparedRate, Comparison
 from pindiag.report import _templates, names
 from pindiag.report.doctor import Section
 from pindiag.report.html import policy_hash
+from pindiag.report.ticket import markdown_cell
 
 _NOT_MEASURED = "not measured"
 _HEADER = ("", "base", "new", "ratio")
@@ -63,6 +64,13 @@ def render_comparison(compared: Comparison, version: str) -> str:
         style=Markup(style),
         style_hash=policy_hash(style),
     )
+
+
+def render_comparison_summary(compared: Comparison) -> str:
+    """The conclusion and the throughput in Markdown."""
+    rows = [("", *_HEADER[1:]), ("---",) * len(_HEADER), *map(_rate, compared.throughput)]
+    table = ["| " + " | ".join(map(markdown_cell, row)) + " |" for row in rows]
+    return "\n".join([f"**{conclusion(compared)}**", "", *table, ""])
 
 
 def _verdicts(compared: Comparison) -> list[tuple[str, ...]]:

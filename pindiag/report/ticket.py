@@ -49,6 +49,9 @@ def render_ticket(report: Report, spec: RunSpec, command: str, attached: Sequenc
 
 def _cell(key: str, report: Report) -> str:
     value = report.environment[key]
-    if key == "memory_bytes" and isinstance(value, int | float):
-        return figures.byte_size(value)
-    return " ".join(str(clean(str(value))).split()).replace("|", "\\|").replace("<", "\\<")
+    return figures.byte_size(value) if key == "memory_bytes" and isinstance(value, int) else markdown_cell(str(value))
+
+
+def markdown_cell(text: str) -> str:
+    """Text of others that ends neither its cell nor its line."""
+    return str(clean(text)).replace("\n", " ").replace("|", "\\|").replace("<", "\\<")
