@@ -68,7 +68,7 @@ def _over_prediction(trial: Trial) -> float | None:
     return rate.median / most if most and rate else None
 
 
-PREDICTED, OFF = "predicted at most", "measured is off by"
+PREDICTED, OFF = "predicted at most", "measured against it"
 SPEED: Mapping[str, _Column] = {
     "samples/s": (
         _of_trial(lambda trial: trial.samples_per_second.median if trial.samples_per_second else None),
@@ -190,8 +190,10 @@ def _cell(row: Row, column: str, text: Callable[[float], str], value: float) -> 
 
 
 def _cannot_exist(row: Row, column: str) -> bool:
-    """No worker without workers, no pin thread without pinning: a dash, not a gap."""
+    """No worker without workers, no pin thread without pinning, no error without a prediction: a dash, not a gap."""
     configuration = row.trial.configuration
+    if column in (PREDICTED, OFF):
+        return True
     if column in ("one worker", "worker: fetch", "collate", "hand-off"):
         return configuration.num_workers == 0
     return column in ("pin thread: receive", "pin") and not configuration.pin_memory

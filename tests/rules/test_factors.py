@@ -27,10 +27,13 @@ def test_figures_stand_beside_the_rules_of_thumb():
             "nw4-pin1-nb0": {"ratio": 1.1, "ci": [1.05, 1.15]},
             "nw8-pin0-nb0": {"ratio": 1.0, "ci": [0.95, 1.05]},
             "nw16-pin0-nb0": {"ratio": 0.9, "ci": [0.85, 0.95]},
+            "nw4-pin0-nb0-bs128": {"ratio": 1.6, "ci": [1.5, 1.7]},
         },
     )
     assert list(factors) == ["batch size", "sample size", "GPU use", "memory", "workers", "non_blocking"]
-    assert factors["batch size"].measured.startswith("64 samples, 38.5 MB a batch.")
+    assert factors["batch size"].measured == (
+        "64 samples, 38.5 MB a batch. Over the script as written: batch_size=128 1.60 × (1.50–1.70)."
+    )
     assert "pin_memory=True 1.10 × (1.05–1.15)" in factors["sample size"].measured
     assert factors["GPU use"].measured.startswith("Kernels run 20 % of the time.")
     assert factors["memory"].measured == "128 GB in all, 604 MB of it pinned."
