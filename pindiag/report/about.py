@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pindiag.model import Report, RunSpec, Trial
+from pindiag.model import Report, RunSpec, Trial, Verification
 
 ASKED_ROUNDS = 6
 """Rounds below which a gain is provisional."""
@@ -80,6 +80,12 @@ def reason(report: Report, *keys: str) -> str:
     return next((reasons[key] for key in keys if key in reasons), "")
 
 
+def pairs(verified: Verification) -> str:
+    """How many launches verified, and what each of them covered."""
+    said = plural(verified.pairs, "fresh pair")
+    return said if verified.epochs is None else f"{said} of {plural(verified.epochs, 'whole epoch')} each"
+
+
 def plural(count: int, word: str) -> str:
     """A count with its word: 1 block, 3 blocks."""
-    return f"{count} {word}{'es' if word.endswith('h') else 's'}" if count != 1 else f"1 {word}"
+    return f"{count} {word}{'es' if word.endswith(('nch', 'tch')) else 's'}" if count != 1 else f"1 {word}"

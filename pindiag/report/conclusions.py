@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pindiag import figures
 from pindiag.model import Finding, NoiseFloor, Report, Series, Verification
-from pindiag.report import names
+from pindiag.report import about, names
 from pindiag.report.charts._svg import Row
 from pindiag.report.charts.stages import Steps
 
@@ -188,7 +188,7 @@ def factors(report: Report) -> str:
 def verification(verified: Verification) -> str:
     """What fresh pairs say of the gain."""
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
-    pairs = f"{verified.pairs} fresh pair{'s' * (verified.pairs != 1)}"
+    pairs = about.pairs(verified)
     if verified.agrees_with_live is False:
         return f"Live and fresh disagree: {pairs} give {gain}"
     borne_out = verified.ci95 is not None and verified.ci95[0] > 1

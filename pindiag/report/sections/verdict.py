@@ -224,7 +224,7 @@ def _verification_mark(report: Report) -> Mark:
         nothing = not _beyond_arguments(report) and (recommended is None or recommended.trial == report.baseline)
         return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
-    pairs = about.plural(verified.pairs, "fresh pair")
+    pairs = about.pairs(verified)
     if verified.ci95 is not None and verified.ci95[0] > 1:
         return Mark("full", "Verified", f"in {pairs}: {gain}")
     if verified.ci95 is None and verified.ratio > 1:
@@ -237,6 +237,8 @@ def _disagreement_mark(report: Report) -> Mark | None:
     if verified is None or verified.agrees_with_live is not False:
         return None
     fresh = figures.ratio_with_interval(verified.ratio, verified.ci95)
+    if verified.epochs is not None and verified.steady_ratio is not None:
+        fresh = f"{figures.ratio_with_interval(verified.steady_ratio, verified.steady_ci95)} over the same steps"
     live = ""
     if verified.live_ratio is not None:
         live = f"{figures.ratio_with_interval(verified.live_ratio, verified.live_ci95)} live, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from pindiag import figures
 from pindiag.model import BlockFigures, Isolation, Ratio, Report, Verification
 from pindiag.report import about
 from pindiag.report.rows import counts, isolation_of
@@ -29,6 +30,8 @@ class Verified:
     pairs: list[tuple[float, float]]
     """Samples/s of the baseline and of the recommendation."""
     agreement: str
+    covers: str
+    """What each launch of a pair covered."""
 
 
 def verified(report: Report) -> Verified | None:
@@ -39,7 +42,7 @@ def verified(report: Report) -> Verified | None:
     chosen = report.recommendation.trial if report.recommendation else None
     sides = [*_chosen_by(report, made, chosen), _fresh(made)]
     pairs = list(zip(made.baseline_samples_per_second, made.recommended_samples_per_second, strict=False))
-    return Verified(sides, pairs, _agreement(made))
+    return Verified(sides, pairs, _agreement(made), _covers(made))
 
 
 def _chosen_by(report: Report, made: Verification, chosen: str | None) -> list[Side]:
@@ -95,10 +98,23 @@ def _median(values: Sequence[float]) -> float | None:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
+def _covers(made: Verification) -> str:
+    if made.epochs is None:
+        return "Each launch counted one block of steps."
+    return (
+        f"Each launch counted {about.plural(made.epochs, 'whole epoch')} as the script runs it: the start of workers "
+        "and whatever it does between its epochs and beside its steps included, its very first step left out."
+    )
+
+
 def _agreement(made: Verification) -> str:
     if made.agrees_with_live is None:
         missing = "there was no live ratio" if made.live_ratio is None else "the pairs give no interval"
         return f"Whether live and fresh agree was not measured: {missing}."
+    fresh = "the fresh one"
+    if made.epochs is not None and made.steady_ratio is not None:
+        over = figures.ratio_with_interval(made.steady_ratio, made.steady_ci95)
+        fresh += f" over the same part of the epochs ({over})"
     if made.agrees_with_live:
-        return "Live and fresh agree: the live ratio lies within the interval of the fresh one."
-    return "The live ratio lies outside the interval of the fresh one, which decides."
+        return f"Live and fresh agree: the live ratio lies within the interval of {fresh}."
+    return f"The live ratio lies outside the interval of {fresh}; fresh decides."

@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from pindiag.report import conclusions
 from pindiag.report.sections.verification import verified
 
 from .. import example, live
@@ -34,3 +35,14 @@ def test_without_live_rounds_the_fresh_ones_stand_there():
     assert [side.words for side in sides] == ["fresh, the rounds that chose it", "fresh pairs"]
     assert "was not measured: there was no live ratio" in verified(example.verified()).agreement
     assert verified(example.confirmed()) is None
+
+
+def test_whole_epochs_are_said_and_compared_over_the_same_part():
+    report = live.agrees()
+    assert "one block of steps" in verified(report).covers
+    told = {"epochs": 2, "steady_ratio": 1.41, "steady_ci95": (1.3, 1.5)}
+    report = msgspec.structs.replace(report, verification=msgspec.structs.replace(report.verification, **told))
+    shown = verified(report)
+    assert "2 whole epochs" in shown.covers
+    assert "over the same part of the epochs (1.41 × (1.30–1.50))" in shown.agreement
+    assert "4 fresh pairs of 2 whole epochs each" in conclusions.verification(report.verification)
