@@ -19,7 +19,6 @@ from pindiag.api.outcome import assemble, keep_sources, write
 from pindiag.errors import ExitCode, NoLoader, OutputRefused
 from pindiag.model import AnyRecord, LaunchEnded, LoaderChosen, LoaderMade, Report, RunSpec, TargetFailed
 from pindiag.redact import whoami
-from pindiag.redact import whoami
 from pindiag.store import RunDirectory
 
 __all__ = ["Observer", "Silence", "Step", "assemble", "exit_code", "load", "report", "resume", "run"]
@@ -100,7 +99,6 @@ def run(
         keep_cap_bytes=keep_cap_bytes,
         usable_cpus=usable_cpus()[0],
         pindiag_version=__version__,
-        **whoami(),
         **whoami(),
         target_sha256=found.sha256,
     )
