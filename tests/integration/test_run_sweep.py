@@ -29,3 +29,21 @@ def test_sample_is_swept(sample: str, product: Product) -> None:
         found = {finding.cause: finding.status for finding in report.findings}
         assert found["pin_without_accelerator"] == "confirmed"
     product.wait_until_gone(1)
+
+
+def test_another_batch_size_runs_beside_the_sweep(product: Product) -> None:
+    asked = ("--sweep-batch-size", "64", "--grid", "num_workers=0", "--rounds", "1", "--no-verify", "--budget", "60s")
+    done = product("run", str(SAMPLES / "tabular_rows.py"), *asked, "-o", "out")
+    assert done.returncode == 0, done.stderr
+    report = product.report()
+    trials = {trial.id: trial for trial in report.trials if trial.kind == "configuration"}
+    sized = trials["nw4-pin0-bs64"]
+    assert (sized.status, sized.isolation, sized.configuration.batch_size) == ("measured", "fresh", 64), sized.reason
+    own = [block for block in report.blocks if block.id in sized.blocks]
+    assert all(block.samples == 64 * block.steps for block in own)
+    assert sized.versus_baseline is not None
+    assert sized.memory_bytes.total
+    assert report.recommendation is not None
+    assert report.recommendation.trial in ("nw4-pin0", "nw0-pin0")
+    assert "nw4-pin0-bs64" not in report.recommendation.frontier
+    assert "Other batch sizes" in (product.folder / "out" / "summary.md").read_text()
