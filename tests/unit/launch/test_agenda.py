@@ -2,7 +2,17 @@ import msgspec
 import pytest
 
 from pindiag.launch.agenda import Agenda
-from pindiag.model import AnyRecord, Block, BlockOrder, FirstStep, LaunchOrder, LoaderChosen, NextBlocks, Window
+from pindiag.model import (
+    AnyRecord,
+    Block,
+    BlockOrder,
+    FirstStep,
+    LaunchOrder,
+    LoaderChosen,
+    NextBlocks,
+    Treatment,
+    Window,
+)
 
 from .records import block, found
 
@@ -68,6 +78,24 @@ def test_a_live_launch_is_told_blocks_then_windows() -> None:
     made.heard(window("b"))
     assert made.running is None
     assert plan.after == [ordered(1), ordered(2, "b")]
+
+
+@pytest.mark.parametrize(("windows", "then"), [([ordered(0, "a")], "windows"), ([], "gates")])
+def test_batches_are_compared_when_nothing_else_is_left(windows: list[BlockOrder], then: str) -> None:
+    gates = [Treatment(id="b", kind="configuration", configuration=found(1).configuration)]
+    made = agenda(Plan(NextBlocks(windows=windows, gates=gates)), ordered(1), isolation="live")
+    made.heard(ran())
+    answer = made.answer()
+    assert (answer.then, answer.gates, made.done) == (then, gates, True)
+
+
+@pytest.mark.parametrize(("profile", "then"), [(True, "profile"), (False, "gates")])
+def test_a_fresh_launch_compares_batches_at_its_end(profile: bool, then: str) -> None:
+    gates = [Treatment(id="b", kind="configuration", configuration=found(1).configuration)]
+    made = agenda(Plan(), ordered(1), profile=profile, gates=gates)
+    made.heard(ran())
+    answer = made.answer()
+    assert (answer.then, answer.gates) == (then, gates)
 
 
 def test_a_live_launch_is_stopped() -> None:
