@@ -88,12 +88,10 @@ class Budget:
     def _by_trial(self) -> dict[str, list[float]]:
         costs: dict[str, list[float]] = defaultdict(list)
         for launch in self._known.live_launches:
+            earlier_s = _started_before_s(launch)
             for trial, cost in block_costs_s(launch):
-                costs[self._known.journal.trial(trial)].append(cost)
-        for launch in self._known.discoveries:
-            # its first block found workers there; they will have to be started for every later one
-            for born, (trial, cost) in zip(launch.worker_starts[:1], block_costs_s(launch), strict=False):
-                costs[self._known.journal.trial(trial)][0] = cost + (born.first_batch_ms or 0.0) / 1e3
+                costs[self._known.journal.trial(trial)].append(cost + earlier_s)
+                earlier_s = 0.0
         return dict(costs)
 
     @cached_property
@@ -101,6 +99,12 @@ class Budget:
         """What a profiler window takes with the start of its workers."""
         windows = [w.seconds for launch in self._known.journal.launches for w in launch.all(Window)]
         return statistics.median(windows) if windows else self.any_block_s
+
+
+def _started_before_s(launch: Launch) -> float:
+    """The first block of the first launch finds workers there; a later one of its treatment has to start them."""
+    starts = launch.worker_starts if launch.purpose == "discover" else []
+    return next(((born.first_batch_ms or 0.0) / 1e3 for born in starts), 0.0)
 
 
 def block_costs_s(launch: Launch) -> list[tuple[str, float]]:
