@@ -7,10 +7,10 @@ Prints {"cases": [{"sample", "ratio_to_best_advice", "ci95", "same", ...}]}.
 
 Each sample is swept as a user does, verification included. Then every rule's configuration and the recommended one run
 in fresh launches, one block each, in rounds of random order. Odd rounds choose the best advice: all rules at first,
-then those that are still near the best. Even rounds measure: the recommendation beside the advice that leads. The
-ratio is that of throughputs, paired within even rounds, with its 95 % interval; rounds go on until its half-width is
-5 %, or to --rounds. Where the recommendation is the best advice itself, the ratio is 1 and nothing is measured: "same"
-says so.
+then those that are not shown to be slower than the best. Even rounds measure: the recommendation beside the advice that
+leads. The ratio is that of throughputs, paired within even rounds, with its 95 % interval; rounds go on until its
+half-width is 5 %, or to --rounds. Where the recommendation is the best advice itself, the ratio is 1 and nothing is
+measured: "same" says so.
 
 The rules: the script as written; pin_memory with non_blocking; a worker a CPU of the machine; half as many; 4 workers;
 torch.get_num_threads() workers that persist, pinned where there is a GPU, as an article's `create_optimal_dataloader`
@@ -85,14 +85,12 @@ class Limits:
 
     rounds: int = 24
     """At most, odd and even ones."""
+    choosing: int = 6
+    """Odd rounds that choose, at most."""
     fewest: int = 4
     """Measuring rounds before an interval is believed; choosing rounds before the recommendation may be the best."""
     narrow: float = 0.05
     """Half-width of the log ratio."""
-    tried: int = 2
-    """Choosing rounds that have all rules."""
-    reach: float = 1.15
-    """Advice that is slower than the best by more than this is tried no further."""
     seconds: float = 1.5
     """Counted ones of a launch."""
 
@@ -100,7 +98,7 @@ class Limits:
 PLANTED = Planted(name="dear to unpack", workers=1, grid=(0, 1), fetch_ms=10, unpack_ms=90, step_ms=10, start_s=0.0)
 """Five times as fast without workers, which no rule says."""
 
-QUICK = Limits(rounds=6, fewest=3, tried=1, reach=1.0, seconds=0.8)
+QUICK = Limits(rounds=6, choosing=1, fewest=3, seconds=0.8)
 
 
 class Standings:
@@ -119,23 +117,29 @@ class Standings:
         return len({rate.round for rate in self._odd})
 
     @property
-    def near(self) -> list[str]:
-        """Advice that may still be the best, the best first."""
-        if not self._odd:
-            return self._advice
-        latest = max(rate.round for rate in self._odd)
-        left = {rate.trial for rate in self._odd if rate.round == latest}
-        reference = min(left)
-        ran = compare([rate for rate in self._odd if rate.trial in left], reference)
-        gains = {reference: 1.0} | {trial: mean.value for trial, mean in ran.items()}
-        reach = self._limits.reach if self.choosing >= self._limits.tried else float("inf")
-        near = [trial for trial, gain in gains.items() if gain * reach >= max(gains.values())]
-        return sorted(near, key=lambda trial: -gains[trial])
-
-    @property
     def best(self) -> str:
         """The advice that leads."""
-        return self.near[0]
+        return max(self._left, key=lambda trial: self._over(trial, self._left[0]).value)
+
+    @property
+    def near(self) -> list[str]:
+        """Advice that may still be the best."""
+        if not self._odd:
+            return self._advice
+        if self.choosing >= self._limits.choosing:
+            return [self.best]
+        intervals = {trial: self._over(trial, self.best).ci95 for trial in self._left}
+        return [trial for trial, ci95 in intervals.items() if ci95 is None or ci95[1] >= 1]
+
+    @property
+    def _left(self) -> list[str]:
+        """Advice of the latest round that gave something to count; it ran in all rounds before."""
+        latest = max(rate.round for rate in self._odd)
+        return sorted(rate.trial for rate in self._odd if rate.round == latest)
+
+    def _over(self, trial: str, other: str) -> Mean:
+        ran = [rate for rate in self._odd if rate.trial in (trial, other)]
+        return compare(ran, other).get(trial) or Mean(1.0, (1.0, 1.0), 0, None)
 
     @property
     def same(self) -> bool:
@@ -270,13 +274,14 @@ def main() -> None:
     parser.add_argument("--budget", default="5m", help="of the sweep (5m)")
     parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
     parser.add_argument("--rounds", type=int, default=Limits.rounds, help=f"at most ({Limits.rounds})")
+    parser.add_argument("--choosing", type=int, default=Limits.choosing, help=f"of these, at most ({Limits.choosing})")
     parser.add_argument("--seconds", type=float, default=Limits.seconds, help=f"counted a launch ({Limits.seconds})")
     own, arguments = command.at_dashes(sys.argv[1:])
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
     words = ["--budget", asked.budget, *(["--grid", asked.grid] if asked.grid else [])]
-    limits = Limits(rounds=asked.rounds, seconds=asked.seconds)
+    limits = Limits(rounds=asked.rounds, choosing=asked.choosing, seconds=asked.seconds)
     with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cases = quick(folder) if asked.quick else []

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 import versus_advice
-from versus_advice import Host, Limits, Rounds, rules
+from versus_advice import Host, Limits, Rounds, Standings, rules
 
 from pindiag.journal import Journal
 from pindiag.plan.treatments import treatment
+from pindiag.stats import Rate
 
 HOST = Host(cpus=16, allowed_cpus=12, threads=8, has_gpu=True)
 
@@ -74,11 +75,18 @@ def test_a_gain_over_the_best_advice_is_measured_in_rounds_that_did_not_choose(c
     assert all(sorted(told[number]) == ["nw0-pin0-nb0", "nw16-pin0-nb0"] for number in told if number % 2 == 0)
 
 
-def test_all_rules_run_twice_and_then_those_near_the_best(conduct):
-    _, journal = conduct(lambda made: 1000 if made.num_workers >= 12 else 500, {"num_workers": 0})
+def test_all_rules_run_three_times_and_then_those_that_are_not_shown_to_be_slower(conduct):
+    rate = lambda made: 1000 if made.num_workers >= 12 else 500  # noqa: E731
+    _, journal = conduct(rate, {"num_workers": 0}, noise=0.02, limits=Limits(rounds=8))
     told = by_round(journal)
-    assert len(told[1]) == len(told[3]) == 7
-    assert sorted(told[5]) == ["nw12-pin0-nb0", "nw16-pin0-nb0"]
+    assert len(told[1]) == len(told[3]) == len(told[5]) == 7
+    assert sorted(told[7]) == ["nw12-pin0-nb0", "nw16-pin0-nb0"]
+
+
+def test_choosing_ends_and_measuring_goes_on(conduct):
+    limits = Limits(rounds=12, choosing=2)
+    _, journal = conduct(lambda made: 1000.0, {"num_workers": 0}, noise=0.3, limits=limits)
+    assert set(by_round(journal)) == {1, 2, 3, 4, 6, 8, 10, 12}
 
 
 def test_rules_that_come_to_the_same_run_once(conduct, script, baseline):
@@ -101,15 +109,18 @@ def test_the_order_of_a_round_is_random(conduct):
 def test_where_the_recommendation_is_the_best_advice_nothing_is_measured(conduct):
     known, journal = conduct(lambda made: 100 * (1 + made.num_workers), {"num_workers": 16})
     assert known.same
-    assert set(by_round(journal)) == {1, 3}
+    assert set(by_round(journal)) == {1, 3, 5}
     assert known.settled
 
 
-def test_a_recommendation_that_leads_by_a_hair_is_not_called_the_best_at_once(conduct):
-    rate = lambda made: 1001 if made.num_workers == 16 else 1000  # noqa: E731
-    known, journal = conduct(rate, {"num_workers": 16})
+@pytest.mark.parametrize(("choosing", "settled"), [(3, False), (4, True)])
+def test_a_recommendation_that_leads_by_a_hair_is_not_called_the_best_at_once(choosing, settled):
+    pairs = [(1.1, 1.0), (1.0, 1.0), (1.0, 1.1), (1.2, 1.0)][:choosing]
+    rates = [Rate(2 * n + 1, trial, value) for n, pair in enumerate(pairs) for trial, value in zip("ab", pair)]
+    known = Standings(rates, ["a", "b"], "a", Limits())
+    assert known.near == ["a", "b"]
     assert known.same
-    assert len(by_round(journal)) == Limits.fewest
+    assert known.settled == settled
 
 
 def test_rounds_go_on_until_the_interval_is_narrow_or_the_limit_is_reached(conduct):
