@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import typing
 from collections.abc import Sequence
 from typing import Literal
@@ -135,7 +136,7 @@ def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts
     headline = f"{_set(fix, facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
     why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
-    return headline, f"{_capital(_how_sure(fix, effect, facts))}. {why}"
+    return headline, f"{_capital(f'{_epoch(fix, facts)}{_how_sure(fix, effect, facts)}')}. {why}"
 
 
 def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
@@ -264,11 +265,30 @@ def _how_firm(fix: Fix, effect: Effect, facts: Facts) -> str:
 
 
 def _epoch(fix: Fix, facts: Facts) -> str:
+    times = _verified_epochs_s(fix, facts) or _reckoned_epochs_s(fix, facts)
+    if times is None:
+        return ""
+    before, after = times
+    return f"an epoch in {figures.duration(after)} instead of {figures.duration(before)}, "
+
+
+def _verified_epochs_s(fix: Fix, facts: Facts) -> tuple[float, float] | None:
+    """An epoch before and after, where the launches that verified the change covered whole ones."""
+    verified, loader = facts.inputs.verification, facts.inputs.loader
+    batch, batches = facts.get("batch_samples"), loader.batches_per_epoch if loader else None
+    if verified is None or verified.epochs is None or batch is None or batches is None:
+        return None
+    if fix.effect is None or fix.effect.kind != "verified":
+        return None
+    samples = batch * batches
+    before, after = verified.baseline_samples_per_second, verified.recommended_samples_per_second
+    return samples / statistics.median(before), samples / statistics.median(after)
+
+
+def _reckoned_epochs_s(fix: Fix, facts: Facts) -> tuple[float, float] | None:
     trial = _trial_of(fix, facts)
     before, after = facts.baseline.epoch_s, trial.epoch_s if trial else None
-    if before is None or after is None:
-        return ""
-    return f"an epoch in {figures.duration(after)} instead of {figures.duration(before)}, "
+    return None if before is None or after is None else (before, after)
 
 
 def _trial_of(fix: Fix, facts: Facts) -> Trial | None:

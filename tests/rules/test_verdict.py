@@ -1,5 +1,7 @@
 """The sentence on top, one case a row of the report's design."""
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -57,6 +59,19 @@ CASES = {
         },
         "Set `num_workers=4, pin_memory=True` at train.py:14: 1.50 × faster.",
         "95 % interval 1.40–1.60, measured. Probably preparing batches on the CPU; not shown yet.",
+        ("cpu_bound", "suspected"),
+    ),
+    "suspected cause, measured gain, epoch times": (
+        {
+            "baseline": "nw2-pin0",
+            "facts_": {"wait_share": 0.5, "worker_busy_share": 0.9, "worker_fetch_cpu_share": 0.9},
+            "trials": {"nw4-pin1": {"ratio": 1.5, "ci": [1.4, 1.6]}},
+            "recommend": "nw4-pin1",
+            "epochs": {"nw2-pin0": 90.0, "nw4-pin1": 60.5},
+        },
+        "Set `num_workers=4, pin_memory=True` at train.py:14: 1.50 × faster.",
+        "An epoch in 1.0 min instead of 1.5 min, 95 % interval 1.40–1.60, measured. Probably preparing batches on the "
+        "CPU; not shown yet.",
         ("cpu_bound", "suspected"),
     ),
     "no difference": (
@@ -254,3 +269,13 @@ def test_what_live_runs_said_otherwise_is_said(live, said):
 def test_where_live_and_fresh_agree_nothing_is_said():
     made = inputs(**CASES["confirmed"][0])
     assert "ive" not in rules.verdict(rules.judge(made), made).lead.replace("verified", "")
+
+
+def test_epochs_that_were_verified_whole_are_told_as_they_were():
+    given = {**CASES["confirmed"][0], "facts_": {**BUSY, "batch_samples": 64}, "epochs": {"nw0-pin0": 9, "nw4-pin0": 4}}
+    reckoned = inputs(**given)
+    whole = msgspec.structs.replace(reckoned.verification, epochs=2)
+    measured = dataclasses.replace(reckoned, verification=whole)
+    leads = [rules.verdict(rules.judge(made), made).lead for made in (reckoned, measured)]
+    assert "an epoch in 4.0 s instead of 9.0 s" in leads[0]
+    assert "an epoch in 2.8 s instead of 6.4 s" in leads[1]
