@@ -169,7 +169,7 @@ class RunInUse(UsageError):
 
 
 class TemplateMissing(PindiagError):
-    """A template is neither inside the package nor beside it: a broken installation.
+    """A template, or the recording of `pindiag demo`, is not where the package has it: a broken installation.
 
     Install pindiag again.
     """

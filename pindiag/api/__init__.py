@@ -1,4 +1,15 @@
-"""The same as the command line, for Python: run a script, load a run, make its report again.
+"""The same as the command line, for Python: run a script, load a run, make its report again, compare two.
+
+    from pathlib import Path
+    from pindiag import api
+
+    run_directory, report = api.run("train.py", sweep=True, budget_s=120)
+    print(report.verdict.headline)
+    earlier = api.load(Path("pindiag-runs/train-20260101T120000Z"))
+    compared = api.compare(Path("pindiag-runs/train-20260101T120000Z"), run_directory)
+    print(compared.throughput[0].ratio, compared.throughput[0].ci95)
+
+Every failure is a `pindiag.errors.PindiagError` with a code, a cause and a next step. Nothing is printed.
 
 Here, and only here, the layers meet: `plan` decides what `launch` runs, `analysis` derives facts, `rules` judge
 them, `fixes` edit, `report` writes.
@@ -14,14 +25,34 @@ from pathlib import Path
 
 from pindiag import __version__
 from pindiag.api import precheck, resumption
+from pindiag.api.comparison import compare
 from pindiag.api.conduct import Conductor, Observer, Silence, Step, teller
+from pindiag.api.demonstration import demo
+from pindiag.api.found import Found, runs
 from pindiag.api.outcome import assemble, keep_sources, write
+from pindiag.api.ticketing import Ticket, ticket
 from pindiag.errors import ExitCode, NoLoader, OutputRefused
 from pindiag.model import AnyRecord, LaunchEnded, LoaderChosen, LoaderMade, Report, RunSpec, TargetFailed
 from pindiag.redact import whoami
 from pindiag.store import RunDirectory
 
-__all__ = ["Observer", "Silence", "Step", "assemble", "exit_code", "load", "report", "resume", "run"]
+__all__ = [
+    "Found",
+    "Observer",
+    "Silence",
+    "Step",
+    "Ticket",
+    "assemble",
+    "compare",
+    "demo",
+    "exit_code",
+    "load",
+    "report",
+    "resume",
+    "run",
+    "runs",
+    "ticket",
+]
 
 
 def run(

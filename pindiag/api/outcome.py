@@ -39,14 +39,23 @@ def write(directory: RunDirectory, *, show_paths: bool) -> Report:
         NotARun: the folder holds no run of this schema version.
         DiskFull: there is no room for them.
     """
+    made, drawing, spec = redacted(directory, show_paths=show_paths)
+    publish(directory, made, drawing, spec)
+    return made
+
+
+def publish(directory: RunDirectory, made: Report, drawing: Drawing, spec: RunSpec) -> None:
+    """Write what `redacted` gave as report.html, summary.md and report.json.
+
+    Raises:
+        DiskFull: there is no room for them.
+    """
     from pindiag.report import render_html, render_markdown
 
-    made, drawing, spec = redacted(directory, show_paths=show_paths)
     with directory.filling():
         directory.write_report(made)
         directory.write(directory.summary_md, render_markdown(made, spec).encode())
         directory.write(directory.report_html, render_html(made, drawing, spec).encode())
-    return made
 
 
 def redacted(directory: RunDirectory, *, show_paths: bool = False) -> tuple[Report, Drawing, RunSpec]:

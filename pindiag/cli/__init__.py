@@ -16,6 +16,7 @@ from pindiag.cli import (
     compare,
     completion,
     console,
+    demo,
     doctor,
     explain,
     listing,
@@ -40,7 +41,7 @@ def group() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for module in (run, doctor, report, compare, ticket, listing, opening, rules, explain, schema, completion):
+for module in (run, demo, doctor, report, compare, ticket, listing, opening, rules, explain, schema, completion):
     group.add_command(module.command)
 for each in (group, *group.commands.values()):
     each.params.append(color.option())

@@ -23,7 +23,7 @@ def command(run_directory: Path, *, output: Path | None, limit: int, show_paths:
     \b
     pindiag ticket pindiag-runs/train-20260101T120000Z | gh issue create -t "Slow training" -F -
     """  # noqa: D301 - click wants the character itself
-    from pindiag.api.ticket import ticket
+    from pindiag.api.ticketing import ticket
     from pindiag.cli import console
 
     made = ticket(run_directory, output, limit_bytes=limit, show_paths=show_paths)

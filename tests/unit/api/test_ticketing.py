@@ -11,7 +11,7 @@ import pytest
 import synthetic_run
 
 from pindiag.api.outcome import write
-from pindiag.api.ticket import ticket
+from pindiag.api.ticketing import ticket
 from pindiag.errors import NotARun, OutputRefused
 from pindiag.model import Report
 from pindiag.store import RunDirectory
