@@ -16,6 +16,10 @@ class Pipeline:
 
     fetch_s: float = 0.02
     """One worker, one CPU."""
+    latency: float = 0.0
+    """Share of that in which it waits for storage and needs no CPU."""
+    uneven: float = 0.0
+    """What uneven batches take from a step: this share of the faster of loader and training, by batches in flight."""
     hand_off_s: float = 0.0005
     """Of the main thread, for each batch that a worker made."""
     compute_s: float = 0.004
@@ -38,7 +42,7 @@ class Pipeline:
     def step_s(self, made: Treatment) -> float:
         """A step in a steady state, without any disturbance."""
         configuration = made.configuration
-        pin = configuration.pin_memory and self.accelerator is not None
+        pin = self._pins(configuration)
         if made.ablation == "compute_only":
             return self._host_s(made, pin=False) + self.compute_s
         if made.ablation == "host_batch":
@@ -47,18 +51,54 @@ class Pipeline:
             return max(self._loader_s(configuration, pin=pin), self.hand_off_s)
         if configuration.num_workers == 0:
             return self.fetch_s + (self.pin_s if pin else 0.0) + self._main_s(made, pin=False)
-        main_s = self._main_s(made, pin=pin) + self.hand_off_s + (self.gil_share * self.pin_s if pin else 0.0)
-        return max(self._loader_s(configuration, pin=pin), main_s)
+        loader_s, main_s = self._loader_s(configuration, pin=pin), self._busy_s(made, pin=pin)
+        return max(loader_s, main_s) + self.uneven * min(loader_s, main_s) / queue(configuration)
+
+    def wait_s(self, made: Treatment) -> tuple[float, float]:
+        """How long the main thread waits for a batch, and how much of it it is on a CPU."""
+        configuration = made.configuration
+        pin = self._pins(configuration)
+        if made.ablation in ("compute_only", "host_batch"):
+            return 0.0, 0.0
+        if configuration.num_workers == 0:
+            pin_s = self.pin_s if pin else 0.0
+            return self.fetch_s + pin_s, self.fetch_s * (1 - self.latency) + pin_s
+        receive_s = 0.0 if pin else self.hand_off_s
+        if made.ablation == "loader_only":
+            return self.step_s(made), receive_s
+        return self.step_s(made) - self._busy_s(made, pin=pin) + receive_s, receive_s
+
+    def transfer_s(self, made: Treatment) -> float:
+        """How long the main thread is in calls that copy to the device."""
+        pinned = self._pins(made.configuration)
+        copies = self.accelerator is not None and made.ablation not in ("compute_only", "loader_only")
+        overlapped = pinned and made.configuration.non_blocking is True
+        return (self.pinned_s if pinned else self.pageable_s) if copies and not overlapped else 0.0
+
+    def pin_thread_s(self, made: Treatment) -> float:
+        """What pinning a batch takes, with receiving it where a thread does it; 0 where none is pinned."""
+        if not self._pins(made.configuration) or made.ablation in ("compute_only", "host_batch"):
+            return 0.0
+        return self.pin_s + (self.hand_off_s if made.configuration.num_workers > 0 else 0.0)
+
+    def _pins(self, configuration: Configuration) -> bool:
+        """What torch makes of pin_memory: nothing without an accelerator, and nothing on Apple's (FACTS.md A2)."""
+        return configuration.pin_memory and self.accelerator == "cuda"
+
+    def _busy_s(self, made: Treatment, *, pin: bool) -> float:
+        """The main thread's own part of a step with workers."""
+        return self._main_s(made, pin=pin) + self.hand_off_s + (self.gil_share * self.pin_s if pin else 0.0)
 
     def _loader_s(self, configuration: Configuration, *, pin: bool) -> float:
         if configuration.num_workers == 0:
             return self.fetch_s + (self.pin_s if pin else 0.0)
-        busy = min(configuration.num_workers, self.cpus - 1)
-        fetch_s = self.fetch_s / busy * (1 + 0.02 * max(configuration.num_workers - self.cpus, 0))
+        on_cpus_s = self.fetch_s * (1 - self.latency) / (self.cpus - 1)
+        crowd = 1 + 0.02 * max(configuration.num_workers - self.cpus, 0)
+        fetch_s = max(self.fetch_s / configuration.num_workers, on_cpus_s) * crowd
         return max(fetch_s, self.pin_s + self.hand_off_s if pin else 0.0)
 
     def _main_s(self, made: Treatment, *, pin: bool) -> float:
-        pinned = made.configuration.pin_memory
+        pinned = self._pins(made.configuration)
         copy_s = 0.0 if self.accelerator is None else self.pinned_s if pinned else self.pageable_s
         overlapped = pinned and made.configuration.non_blocking is True
         device_s = max(copy_s, self.compute_s) if overlapped else copy_s + self.compute_s
@@ -67,6 +107,11 @@ class Pipeline:
     def _host_s(self, made: Treatment, *, pin: bool) -> float:
         alone = pin and made.tweak != "intraop_threads"
         return self.host_s * (self.threads if alone else 1)
+
+
+def queue(configuration: Configuration) -> int:
+    """Batches in flight."""
+    return configuration.num_workers * (configuration.prefetch_factor or 2)
 
 
 @dataclass

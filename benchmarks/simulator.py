@@ -11,7 +11,7 @@ import math
 import random
 from typing import Any, Literal
 
-from simulated_script import BATCH, Noise, Pipeline, Troubles
+from simulated_script import BATCH, Noise, Pipeline, Troubles, queue
 
 from pindiag.model import (
     AnyRecord,
@@ -27,6 +27,7 @@ from pindiag.model import (
     LoaderChosen,
     LoaderKey,
     NextBlocks,
+    PinThread,
     RunSpec,
     SyncSite,
     TargetFailed,
@@ -246,15 +247,15 @@ class Simulation:
         if self.troubles.fails_past_end and not launch.natural_epochs:
             self._past_end()
         step_s = self._disturbed_s(made)
-        queue = 0 if made.ablation in ("compute_only", "host_batch") else _queue(made.configuration)
-        settle = queue + 3
-        steps = order.steps or max(3, 2 * queue, math.ceil(order.seconds / step_s))
+        in_flight = 0 if made.ablation in ("compute_only", "host_batch") else queue(made.configuration)
+        settle = in_flight + 3
+        steps = order.steps or max(3, 2 * in_flight, math.ceil(order.seconds / step_s))
         counted = min(steps, max(self.troubles.steps - self._steps - settle, 0))
         self._steps += settle + steps
         self._pass(self._switch_s + settle * step_s)
         started_ns = self._now_ns
         self._pass(max(counted, 1) * step_s)
-        whole = counted == steps or counted >= max(3, 2 * queue)
+        whole = counted == steps or counted >= max(3, 2 * in_flight)
         if counted > 0:
             self._record(order, trial, made, counted, started_ns, whole=whole)
         if counted < steps:
@@ -267,6 +268,16 @@ class Simulation:
     ) -> None:
         seconds = (self._now_ns - started_ns) / SECOND
         calls = round(self.pipeline.syncs_per_step * steps)
+        slower = seconds / steps / self.pipeline.step_s(made)
+        wait_ms, wait_cpu_ms = (part * slower * steps * 1e3 for part in self.pipeline.wait_s(made))
+        pinned_ms = self.pipeline.pin_thread_s(made) * slower * steps * 1e3
+        pin_thread = PinThread(
+            batches=steps,
+            receive_ms=0.0,
+            pin_ms=pinned_ms,
+            idle_ms=seconds * 1e3 - pinned_ms,
+            in_main_thread=made.configuration.num_workers == 0,
+        )
         syncs = [SyncSite(location="train.py:30", kind="item", calls=calls, ms=0.0)]
         self._write(
             Block(
@@ -283,9 +294,9 @@ class Simulation:
                 gap_s=0.0,
                 status="counted" if whole else "short",
                 reason=None if whole else "the script ended first",
-                wait_ms=0.0,
-                wait_cpu_ms=0.0,
-                transfer_ms=0.0,
+                wait_ms=wait_ms,
+                wait_cpu_ms=wait_cpu_ms,
+                transfer_ms=self.pipeline.transfer_s(made) * slower * steps * 1e3,
                 synchronise_ms=0.0,
                 optimizer_ms=0.0,
                 main_cpu_ms=0.0,
@@ -293,7 +304,7 @@ class Simulation:
                 step_wait_ms=[],
                 transfers=[],
                 syncs=syncs if self.pipeline.accelerator else [],
-                pin_thread=None,
+                pin_thread=pin_thread if pinned_ms else None,
                 host_allocator=None,
                 missing={},
                 probe_us_per_step=5.0,
@@ -389,7 +400,3 @@ class _Over(Exception):
         super().__init__(reason)
         self.status: Literal["ok", "failed"] = status
         self.reason = reason
-
-
-def _queue(configuration: Configuration) -> int:
-    return configuration.num_workers * (configuration.prefetch_factor or 2)

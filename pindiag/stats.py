@@ -74,7 +74,7 @@ def _p_value(mean: float, error: float, freedom: float) -> float:
 
 
 def expected_gain(ratio: Mean) -> float:
-    """What taking the faster of two would gain over taking the reference, as a log ratio, on average over what is likely.
+    """What the better of two gains over the reference, as a log ratio, on average over what is likely.
 
     Half of the half-width stands for the standard error, since few values hardly know their own.
     """

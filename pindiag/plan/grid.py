@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from pindiag.errors import GridError
 from pindiag.model import Configuration, Treatment
-from pindiag.plan.treatments import Changes, serves_pinning, treatment, treatment_id
+from pindiag.plan.treatments import DEFAULT_PREFETCH, Changes, serves_pinning, treatment, treatment_id
 
 MOST_BY_DEFAULT = 10
 """Beside the baseline. More would leave too few rounds of each in five minutes."""
@@ -102,6 +102,46 @@ def default_treatments(
     if live:
         guesses = [changes for changes in guesses if "persistent_workers" not in changes]
     return _distinct(guesses, baseline)[:MOST_BY_DEFAULT]
+
+
+def whole_grid(baseline: Configuration, usable_cpus: int, accelerator: str | None) -> list[Treatment]:
+    """Every combination that may pay somewhere: workers from 0 to twice the CPUs, pinning, prefetching.
+
+    Args:
+        baseline: what the script itself says.
+        usable_cpus: CPUs that the target may really use.
+        accelerator: the device type that torch offers, None where there is none.
+    """
+    powers = [2**power for power in range(20) if 2**power <= 2 * usable_cpus]
+    workers = sorted({0, *powers, usable_cpus, 2 * usable_cpus, baseline.num_workers})
+    pinning: list[Changes] = [{}, {"pin_memory": False}] if baseline.pin_memory else [{}]
+    if serves_pinning(accelerator):
+        pinning = [
+            {"pin_memory": False},
+            {"pin_memory": True, "non_blocking": False},
+            {"pin_memory": True, "non_blocking": True},
+        ]
+    combinations: Iterable[Changes] = (
+        {**pinned, "num_workers": count, "prefetch_factor": prefetch}
+        for count in workers
+        for pinned in pinning
+        for prefetch in (DEFAULT_PREFETCH, 2 * DEFAULT_PREFETCH)
+    )
+    return _distinct(combinations, baseline)
+
+
+def most_telling(baseline: Configuration, usable_cpus: int, accelerator: str | None) -> list[Treatment]:
+    """What a search begins with: whatever the script's own workers do with pinned memory, then other workers."""
+    half = max(usable_cpus // 2, 1)
+    counts = [count for count in (0, half, 2 * half) if count != baseline.num_workers]
+    if serves_pinning(accelerator):
+        pinned: Changes = {"pin_memory": True, "non_blocking": True}
+        first: list[Changes] = [{"pin_memory": False}, pinned, {**pinned, "num_workers": counts[0]}]
+        if baseline.non_blocking is not True:
+            first.insert(1, {"pin_memory": True, "non_blocking": False})
+        return _distinct(first, baseline)
+    unpinned: list[Changes] = [{"pin_memory": False}] if baseline.pin_memory else []
+    return _distinct([*unpinned, *({"num_workers": count} for count in counts[:2])], baseline)
 
 
 def _with_accelerator(baseline: Configuration, cpus: int) -> list[Changes]:

@@ -20,7 +20,7 @@ from pindiag.model import (
     Window,
 )
 from pindiag.plan.batch_size import batch_sizes
-from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid
+from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid, whole_grid
 from pindiag.race import chosen
 
 HANGS_S = 30.0
@@ -196,6 +196,11 @@ class Known:
 
     # ------------------------------------------------------------------------------------------------ what is asked
 
+    @property
+    def searches(self) -> bool:
+        """Whether candidates are chosen by what is known, instead of by a grid."""
+        return self.spec.sweep and not (self.spec.grid or self.spec.exhaustive or self.everything_fresh)
+
     @cached_property
     def wanted(self) -> list[Treatment]:
         """Configurations to compare with the baseline, best guesses first."""
@@ -205,6 +210,8 @@ class Known:
         sizes = batch_sizes(self.spec.batch_sizes, baseline)
         if self.spec.grid:
             return [*asked_treatments(parse_grid(self.spec.grid), baseline), *sizes]
+        if self.spec.exhaustive:
+            return [*whole_grid(baseline, self.spec.usable_cpus, found.accelerator), *sizes]
         live = not self.spec.fresh
         return [*default_treatments(baseline, self.spec.usable_cpus, found.accelerator, live=live), *sizes]
 

@@ -8,12 +8,14 @@ from functools import cached_property
 from pindiag.model import NextBlocks, Treatment
 from pindiag.plan.budget import ENDING_SHARE, FRESH_SHARE, Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
-from pindiag.plan.extras import ablations, tweaks
+from pindiag.plan.decision import decided
+from pindiag.plan.extras import ablations, transfers, tweaks
 from pindiag.plan.known import Known
-from pindiag.plan.prediction import Prediction
+from pindiag.plan.prediction import Bound
+from pindiag.plan.search import Search
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment
-from pindiag.race import beside
+from pindiag.race import beside, standings
 from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
 
 KNOWN_WELL = 0.05
@@ -28,10 +30,13 @@ class Lineup:
         self._known = known
         self._budget = budget
         self._threads = threads
+        self._search = Search(known, threads)
 
     @cached_property
     def configurations(self) -> list[Treatment]:
-        """All that is wanted and can be swapped."""
+        """What the first round compares: what a search begins with, or all that is wanted and can be swapped."""
+        if self._known.searches:
+            return self._search.openers
         return [made for made in self._known.wanted if self.stays(made)]
 
     @cached_property
@@ -52,6 +57,27 @@ class Lineup:
         if ratio is None or ratio.half_width is None:
             return False
         return ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
+
+    @property
+    def asks_compute_only(self) -> bool:
+        """Whether a search has no other ceiling of the step: without transfers no host batch is replayed."""
+        found = self._known.journal.chosen
+        return self._known.searches and found is not None and not transfers(found)
+
+    def settled(self, lineup: NextBlocks) -> bool:
+        """Whether a sweep needs no further round: all members have an interval, and who leads is decided."""
+        alive = [made for made in self._members(lineup) if made.competes]
+        return self._known.spec.sweep and self.all_told(lineup) and decided(self._known, alive)
+
+    def all_told(self, lineup: NextBlocks) -> bool:
+        """Whether all members of a round have had enough of them for an interval."""
+        ratios = self._beside | standings(self._known.journal)
+        told = {name for name, ratio in ratios.items() if ratio.count >= FEWEST_FOR_INTERVAL}
+        return all(made.id in told for made in self._members(lineup))
+
+    def _members(self, lineup: NextBlocks) -> list[Treatment]:
+        own = {self._known.baseline, *lineup.skipped}
+        return [made for made in lineup.planned if made.id not in own]
 
     @cached_property
     def _beside(self) -> dict[str, Mean]:
@@ -91,14 +117,18 @@ class Lineup:
     # ---------------------------------------------------------------------------------------------------- rounds
 
     def first(self) -> NextBlocks:
-        """Everyone, but for those that the budget leaves no time for; it carries no blocks yet."""
+        """Everyone, but for those that the budget leaves no time for; it carries no blocks yet.
+
+        Of an exhaustive sweep, no configuration is left out.
+        """
         block_s, left_s = self._budget.any_block_s, self.left_s(self._budget.race_share)
         configurations, extras = self.configurations, self.extras
         least = 2 + min(FEWEST_TRIED, len(configurations))
         spare_s = left_s - least * block_s - self.two_more_rounds_s(0)
         fitting = extras[: max(int(spare_s / (block_s * (1 + self._more_rounds))), 0)]
         room = int((left_s - self.two_more_rounds_s(len(fitting))) / block_s) - 2 - len(fitting)
-        late = [*configurations[max(room, FEWEST_TRIED) :], *extras[len(fitting) :]]
+        most = len(configurations) if self._known.spec.exhaustive else max(room, FEWEST_TRIED)
+        late = [*configurations[most:], *extras[len(fitting) :]]
         reason = f"the budget of {self._known.spec.budget_s:.0f} s left no time for it"
         return self._lineup([*configurations, *extras], {made.id: reason for made in late})
 
@@ -114,14 +144,21 @@ class Lineup:
         room = self._room(place, alive, extras, left_s)
         hopeless = self._hopeless(alive if room < len(alive) else [])
         kept = [made for made in alive if made.id not in hopeless][:room]
-        lineup = self._lineup(
-            [*kept, *extras],
-            {
-                name: f"predicted at most {most:.0f} samples/s, less than the leader has"
-                for name, most in hopeless.items()
-            },
-        )
-        return NextBlocks(planned=lineup.planned, skipped=lineup.skipped, predicted=hopeless)
+        if self._known.searches:
+            return self._searched(place, kept, extras, room)
+        rate, skipped = self._search.prediction.baseline_rate if hopeless else 0.0, {}
+        predicted = {name: most.ratio * rate for name, most in hopeless.items()}
+        for name, most in hopeless.items():
+            skipped[name] = f"predicted at most {predicted[name]:.0f} samples/s, because {most.because}"
+        return self._lineup([*kept, *extras], skipped, predicted)
+
+    def _searched(self, place: int, kept: Sequence[Treatment], extras: Sequence[Treatment], room: int) -> NextBlocks:
+        """The next candidate joins where there is room for it, and what is left of them is named with its reason."""
+        candidate = self._search.next(place) if len(kept) < room else None
+        joining = [] if candidate is None else [candidate]
+        left = [made for made in self._search.untried if made not in joining]
+        skipped = {made.id: self._search.reason(made) for made in left}
+        return self._lineup([*kept, *joining, *extras, *left], skipped, self._search.predicted)
 
     def _room(self, place: int, alive: Sequence[Treatment], extras: Sequence[Treatment], left_s: float) -> int:
         """How many configurations fit beside what else a round has; extras are mostly known after three rounds.
@@ -141,17 +178,19 @@ class Lineup:
         members = [made.id for made in (*configurations, *extras)]
         return self._budget.blocks_s([self._known.baseline, self._known.baseline, *members])
 
-    def _hopeless(self, alive: Sequence[Treatment]) -> dict[str, float]:
+    def _hopeless(self, alive: Sequence[Treatment]) -> dict[str, Bound]:
         """What those that cannot win reach at most: of these, and of what had no turn in the first round."""
         skipped = self._known.journal.skipped
         late = [made for made in self.configurations if made.id in skipped]
         if not alive and not late:
             return {}
-        prediction = Prediction(self._known, self._threads)
+        prediction = self._search.prediction
         reached = ((made.id, prediction.cannot_win(made)) for made in (*alive, *late))
         return {name: most for name, most in reached if most is not None}
 
-    def _lineup(self, members: Sequence[Treatment], skipped: dict[str, str]) -> NextBlocks:
+    def _lineup(
+        self, members: Sequence[Treatment], skipped: dict[str, str], predicted: dict[str, float] | None = None
+    ) -> NextBlocks:
         baseline = self._known.journal.baseline
         own = [] if baseline is None else [baseline_treatment(baseline)]
-        return NextBlocks(planned=[*own, *members], skipped=skipped)
+        return NextBlocks(planned=[*own, *members], skipped=skipped, predicted=predicted or {})

@@ -17,6 +17,7 @@ from pindiag.plan.contenders import FEWEST_TRIED
 from pindiag.plan.gates import leaders_to_gate
 from pindiag.plan.known import Known, gave_up
 from pindiag.plan.lineup import ENOUGH_ROUNDS, Lineup
+from pindiag.plan.start_up import lengthened
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment, compute_only, queue
 from pindiag.race import drifts, standings
@@ -51,7 +52,8 @@ class LiveRace:
         turns = self._cut(self._turns_left(number)) if number else []
         if turns and self._budget.left_s() >= self._budget.block_s(turns[0]):
             return NextBlocks(blocks=[self._block(turns[0], number, self._journal.treatments)])
-        return self._open_race_round() or self._open_ceiling_round() or self._windows()
+        early = self._open_ceiling_round() if self._needs_ceiling else None
+        return early or self._open_race_round() or self._open_ceiling_round() or self._windows()
 
     def before_windows(self) -> BlockOrder | None:
         """What a new launch may begin with where only windows are left; None where that was tried in vain."""
@@ -144,8 +146,8 @@ class LiveRace:
         disturbed = dict.fromkeys(
             self._journal.trial(block.trial)
             for launch in self._launches
-            for block in launch.counted
-            if block.round == number and block.block in launch.to_repeat
+            for block in launch.all(Block)
+            if block.round == number and block.block in launch.to_repeat and not launch.is_void(block)
         )
         return [
             name for name in disturbed if not had[name] and (name not in members or self._lineup.stays(members[name]))
@@ -153,7 +155,7 @@ class LiveRace:
 
     def _cut(self, turns: list[str]) -> list[str]:
         """Without the rest of the first round, where blocks are dearer than the first one promised."""
-        if len(self._opened) > 1 or self._known.spec.rounds <= 1:
+        if len(self._opened) > 1 or self._known.spec.rounds <= 1 or self._known.spec.exhaustive:
             return turns
         ran = {block.trial for launch in self._launches for block in launch.counted}
         raced = [made for made in self._lineup.configurations if made.id in ran]
@@ -166,17 +168,28 @@ class LiveRace:
 
     def _open_race_round(self) -> NextBlocks | None:
         place = len(self._race_rounds) + 1
-        if place > self._known.spec.rounds or self._ceiling_rounds:
+        if place > self._known.spec.rounds or self._race_is_over:
             return None
         if place == 1:
             return self._open(self._lineup.first()) if self._budget.left_s() >= self._budget.any_block_s else None
-        if place > FEWEST_FOR_INTERVAL and drifts(self._journal):
-            return None
         lineup = self._lineup.later(place, self._members(self._race_rounds[-1]))
+        if self._lineup.all_told(lineup) and drifts(self._journal):
+            return None
         alone = all(made.id == self._known.baseline or made.id in lineup.skipped for made in lineup.planned)
-        if alone or not self._fits(place, lineup):
+        if alone or self._lineup.settled(lineup) or not self._fits(place, lineup):
             return None
         return self._open(lineup)
+
+    @property
+    def _race_is_over(self) -> bool:
+        """Whether rounds of `compute_only` have followed it; an early one does not end it."""
+        after = [number for number in self._ceiling_rounds if number > max(self._race_rounds, default=0)]
+        return len(after) > (len(self._race_rounds) == 1 and self._lineup.asks_compute_only)
+
+    @property
+    def _needs_ceiling(self) -> bool:
+        """Whether a search has to know after its first round what the step alone would reach."""
+        return self._lineup.asks_compute_only and len(self._race_rounds) == 1 and not self._ceiling_rounds
 
     def _fits(self, place: int, lineup: NextBlocks) -> bool:
         """Three rounds may take all of the budget: with fewer there is nothing to verify."""
@@ -231,7 +244,7 @@ class LiveRace:
 
     def _block(self, trial: str, number: int, known: Mapping[str, Treatment]) -> BlockOrder:
         made = known[trial]
-        order = self._known.block(number, trial)
+        order = lengthened(self._known.block(number, trial), self._known)
         return msgspec.structs.replace(
             order,
             steps=order.steps or self._steps(made, order.seconds),

@@ -49,18 +49,19 @@ def test_one_launch_does_it_all_where_no_accelerator_needs_a_scout():
     assert launches(run) == [("discover", "live")]
     found = rounds(run)
     assert found[0] == ["baseline"]
-    assert sorted(found[1]) == sorted(found[2]) == sorted(found[3])
-    assert found[1] != found[2]
-    assert found[1].count("nw4-pin0") == 2
-    assert found[1].count("loader_only-nw4-pin0") == found[1].count("nw0-pin0") == 1
+    assert sorted(found[1]) == sorted(["nw4-pin0", "nw4-pin0", "nw0-pin0", "nw8-pin0", "loader_only-nw4-pin0"])
+    assert sorted(found[2]) == ["compute_only", "nw4-pin0"]
+    assert sorted(found[1]) == sorted(found[3]) == sorted(found[4])
+    assert len({tuple(found[number]) for number in (1, 3, 4)}) > 1
     assert not any(name.startswith("host_batch") for name in found[1])
 
 
-def test_compute_only_has_rounds_of_its_own_at_the_end_then_come_windows():
+def test_compute_only_has_rounds_of_its_own_early_and_at_the_end_then_come_windows():
     run = simulate()
     found = rounds(run)
-    ceilings = [number for number, trials in found.items() if "compute_only" in trials]
-    assert 3 <= len(ceilings) <= 6
+    first, *ceilings = [number for number, trials in found.items() if "compute_only" in trials]
+    assert first == 2, "the search has no other ceiling of the step"
+    assert 2 <= len(ceilings) <= 5
     assert ceilings == sorted(found)[-len(ceilings) :]
     assert all(sorted(found[number]) == ["compute_only", "nw4-pin0"] for number in ceilings)
     profiled = windows(run)
@@ -189,7 +190,7 @@ def test_a_treatment_that_kills_its_launch_is_given_up_and_the_round_goes_on(rea
     assert launches(run) == [("discover", "live"), *[("round", "live")] * tries]
     assert found[1].count("nw4-pin0") == 2
     assert found[1].count("nw8-pin0") == 1
-    assert set(found[1]) == set(found[2]) | {"nw8-pin0"}
+    assert set(found[1]) == set(found[3]) | {"nw8-pin0"}
 
 
 def test_a_hanging_treatment_is_tried_once():
@@ -198,7 +199,7 @@ def test_a_hanging_treatment_is_tried_once():
 
 
 def test_a_script_that_is_over_early_is_started_again_for_the_turns_left():
-    run = simulate(troubles=Troubles(steps=2000))
+    run = simulate(troubles=Troubles(steps=1000))
     assert len([launch for launch in launches(run) if launch == ("round", "live")]) > 3
     counted = Journal(run.records).rates("round", "discover", isolation="live")
     first = [rate.trial for rate in counted if rate.round == 1]
@@ -287,12 +288,12 @@ def test_a_loader_with_an_iteration_of_its_own_is_changed_in_fresh_launches():
 
 
 def test_contenders_run_fresh_where_the_process_drifts():
-    run = simulate(noise=Noise(block=0.002, trend=10.0), budget_s=600, baseline={"num_workers": 1})
+    run = simulate(noise=Noise(block=0.002, trend=20.0), budget_s=600, baseline={"num_workers": 1})
     assert drifts(Journal(run.records))
     fresh = rounds(run, "fresh")
     assert max(number for number, trials in rounds(run).items() if "nw4-pin0" in trials) < 6
     assert "nw4-pin0" in fresh[min(fresh)]
-    assert 3 <= len(set(fresh[min(fresh)])) <= 4
+    assert 2 <= len(set(fresh[min(fresh)])) <= 4
 
 
 def test_fresh_alone_never_runs_a_live_launch():
@@ -327,7 +328,8 @@ def test_what_runs_fresh_leaves_the_verification_its_share():
 
 
 def test_the_first_round_is_cut_where_blocks_are_dearer_than_the_first_one_promised():
-    run = simulate(Pipeline(fetch_s=0.2, compute_s=0.002, accelerator=None), budget_s=60)
+    asked = {"grid": "num_workers=0,1,2,4,6,8 prefetch_factor=2,4", "budget_s": 60}
+    run = simulate(Pipeline(fetch_s=0.2, compute_s=0.002, accelerator=None), **asked)
     found = rounds(run)
     lineup = Journal(run.records).launches[0].orders[1]
     planned = {made.id for made in lineup.planned} - lineup.skipped.keys()
@@ -346,13 +348,14 @@ def test_what_cannot_win_is_predicted_instead_of_run():
     slow_copies = Pipeline(fetch_s=0.001, compute_s=0.002, pageable_s=0.02, pinned_s=0.001, gil_share=0.0)
     run = simulate(slow_copies, budget_s=110, baseline={"pin_memory": True, "non_blocking": True})
     journal = Journal(run.records)
-    assert journal.predicted
+    left_out = journal.predicted.keys() & journal.skipped.keys()
+    assert len(left_out) > 5
     baseline_rate = 64 / run.pipeline.step_s(journal.treatments[run.baseline.id])
-    for name, most in journal.predicted.items():
-        true = 64 / run.pipeline.step_s(journal.treatments[name])
+    for name in left_out:
+        true, most = 64 / run.pipeline.step_s(journal.treatments[name]), journal.predicted[name]
         assert true <= most * 1.3
         assert most < baseline_rate * 1.05
-        assert journal.skipped[name].startswith("predicted at most")
+        assert journal.skipped[name].startswith(f"not run: predicted at most {most:.0f} samples/s, because ")
 
 
 # ---------------------------------------------------------------------------------------------------- beside all that
@@ -367,7 +370,7 @@ def test_the_seed_decides_the_order():
 
 def test_a_cut_run_goes_on_where_it_stopped():
     run = simulate()
-    cut = next(place for place, record in enumerate(run.records) if place > 60 and record.t_ns > run.records[60].t_ns)
+    cut = next(place for place, record in enumerate(run.records) if place > 30 and record.t_ns > run.records[30].t_ns)
     order = next_order(run.spec, run.records[:cut])
     assert (order.purpose, order.isolation) == ("round", "live")
     done = [block.block for block, _, _ in run.blocks if block.block < order.blocks[0].block]
