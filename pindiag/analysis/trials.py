@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from pindiag.analysis.disturbances import marks
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
-from pindiag.gate import safety
+from pindiag.gate import safety, unsafe
 from pindiag.journal import Launch
 from pindiag.model import (
     Block,
@@ -85,7 +85,7 @@ def _status(
 ) -> tuple[Literal["measured", "failed", "skipped", "predicted"], str | None]:
     journal = evidence.run.journal
     if evidence.blocks:
-        return "measured", _left_early(evidence, racing)
+        return "measured", _not_recommended(evidence) or _left_early(evidence, racing)
     if evidence.failure is not None:
         return "failed", evidence.failure
     reason = evidence.refused or journal.skipped.get(evidence.id)
@@ -93,6 +93,11 @@ def _status(
         return "predicted", reason
     in_order = journal.ended is not None and journal.ended.status == "ok"
     return "skipped", reason or ("the budget left no time for it" if in_order else "the run was cut before its turn")
+
+
+def _not_recommended(evidence: TrialEvidence) -> str | None:
+    reason = unsafe(evidence.run.journal, evidence.id)
+    return None if reason is None else f"not recommended: {reason}"
 
 
 def _left_early(evidence: TrialEvidence, racing: Collection[str]) -> str | None:

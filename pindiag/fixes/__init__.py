@@ -57,8 +57,11 @@ class Places:
         Returns:
             The fix with its location; with one diff over all files, or None where nothing could be edited or all is so
             already; with a snippet of what the diff leaves to the user, and why; and with its arguments as they are
-            written where a framework makes the loader.
+            written where a framework makes the loader. One that failed the safety gate comes back as it is, for
+            nobody is to apply it.
         """
+        if fix.safety.status == "failed":
+            return fix
         called = callee(self.maker)
         wanted = fix.changes.get("non_blocking")
         places = list(self.transfers) if isinstance(wanted, bool) else []

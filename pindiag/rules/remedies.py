@@ -31,9 +31,15 @@ def fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
     if best and best.faster and best.trial.kind == "configuration" and best.trial not in trials:
         trials.append(best.trial)
     if trials:
-        return [measured_fix(trial, facts) for trial in trials]
+        made = [measured_fix(trial, facts) for trial in trials]
+        return [fix for fix in made if not is_unsafe(fix)] or made
     remedy = _untried(ruling.remedy, facts)
     return [_predicted_fix(ruling, remedy, facts)] if remedy or ruling.advice else []
+
+
+def is_unsafe(fix: Fix) -> bool:
+    """Whether a change failed the safety gate: it is shown with the reason, and never recommended."""
+    return fix.safety.status == "failed"
 
 
 def _tweak_fix(ruling: Ruling, best: Experiment, facts: Facts) -> Fix:

@@ -13,7 +13,7 @@ from pindiag.rules import ceilings
 from pindiag.rules.inputs import Facts, Inputs, Missing, changes
 from pindiag.rules.ranking import is_cause, primary
 from pindiag.rules.registry import RULES
-from pindiag.rules.remedies import ROUNDS_TO_CLAIM, recommended
+from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, recommended
 
 TWEAKS = typing.get_args(Tweak)
 LONGEST_ERROR = 16
@@ -57,8 +57,8 @@ def _say(first: Finding | None, findings: Sequence[Finding], facts: Facts) -> Sa
         return "Nothing could be judged: no step of the script was measured.", ""
     if first is None:
         return f"The script trains at {_now(facts)}.", "Too little else was measured to judge it."
-    unsafe = next((fix for fix in first.fixes if fix.safety.status == "failed" and fix.effect), None)
-    if unsafe and unsafe.effect:
+    unsafe = next((fix for fix in first.fixes if is_unsafe(fix)), None)
+    if unsafe and unsafe.effect and not recommended(facts):
         return _unsafe(unsafe, unsafe.effect)
     if len(confirmed) > 1:
         return _several(confirmed, facts)
@@ -85,7 +85,7 @@ def _confirmed(first: Finding, facts: Facts) -> Said:
     headline = f"{LIMITS[first.cause]} is the limit: {_at_the_pin_thread(first, facts) or _now(facts)}."
     shown = _shown(first.fixes)[:1]
     best = recommended(facts)
-    lead = [_change(fix, facts) for fix in shown or first.fixes[:1]]
+    lead = [_change(fix, facts) for fix in shown or [fix for fix in first.fixes if not is_unsafe(fix)][:1]]
     if best and all(fix.changes != best.changes for fix in shown):
         lead.append(f"{'In its place' if shown else 'Meanwhile'}: {_small(_change(best, facts))}")
     return headline, " ".join(lead)
@@ -302,7 +302,7 @@ def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
 
 
 def _shown(fixes: Sequence[Fix]) -> list[Fix]:
-    return [fix for fix in fixes if fix.effect is None or fix.effect.kind != "predicted"]
+    return [fix for fix in fixes if not is_unsafe(fix) and (fix.effect is None or fix.effect.kind != "predicted")]
 
 
 def _rate(facts: Facts) -> float | None:

@@ -145,14 +145,35 @@ def test_case(name):
     assert len(verdict.headline.split()) <= 24
 
 
+def gated(given, **safety):
+    """The same inputs, with what the safety gate said of some trials."""
+    made = inputs(**given)
+    trials = [msgspec.structs.replace(one, safety=safety.get(one.id.replace("-", "_"))) for one in made.trials]
+    return dataclasses.replace(made, trials=trials)
+
+
+UNSAFE = Safety(status="failed", reason="Workers would share an open file.")
+PASSED = Safety(status="passed", reason="8 batches are bit for bit those of the script as written.")
+
+
 def test_an_unsafe_change_is_named_and_not_recommended():
-    made = inputs(**CASES["confirmed"][0])
-    first, *others = rules.judge(made)
-    unsafe = Safety(status="failed", reason="Workers would share an open file.")
-    fixes = [msgspec.structs.replace(fix, safety=unsafe) for fix in first.fixes]
-    verdict = rules.verdict([msgspec.structs.replace(first, fixes=fixes), *others], made)
-    assert verdict.headline == "`num_workers=4` was 2.30 × (2.20–2.40) faster and is not recommended."
+    made = gated({"facts_": BUSY, "trials": FASTER}, nw4_pin0=UNSAFE)
+    findings = rules.judge(made)
+    verdict = rules.verdict(findings, made)
+    assert verdict.headline == "`num_workers=4` was 2.40 × (2.10–2.70) faster and is not recommended."
     assert verdict.lead == "Workers would share an open file."
+    assert [fix.safety for fix in findings[0].fixes] == [UNSAFE]
+
+
+def test_a_safe_change_stands_in_for_an_unsafe_one():
+    trials = {"nw8-pin0": {"ratio": 2.4, "ci": [2.1, 2.7]}, "nw2-pin0": {"ratio": 1.8, "ci": [1.7, 1.9]}}
+    given = {"facts_": BUSY, "trials": trials, "recommend": "nw2-pin0"}
+    made = gated(given, nw8_pin0=UNSAFE, nw2_pin0=PASSED)
+    findings = rules.judge(made)
+    verdict = rules.verdict(findings, made)
+    assert verdict.headline.startswith("Preparing batches on the CPU is the limit")
+    assert ("num_workers=2" in verdict.lead, "num_workers=8" in verdict.lead) == (True, False)
+    assert [fix.safety for fix in findings[0].fixes] == [PASSED]
 
 
 def test_nothing_measured_names_no_cause():
