@@ -140,7 +140,8 @@ def _print_findings(console: Console, report: Report) -> None:
 
 
 def _print_fix(console: Console, fix: Fix) -> None:
-    console.print(fix.summary, markup=False)
+    unsafe = f" Not recommended: {fix.safety.reason}" if fix.safety.status == "failed" else ""
+    console.print(f"{fix.summary}{unsafe}", markup=False)
     for line in (fix.patch or "").splitlines():
         style = {"+": "blue", "-": "dim"}.get(line[:1], "")
         console.print(f"    {line}", style=style, markup=False)
