@@ -189,11 +189,11 @@ def _handles(journal: Journal, made: Treatment) -> Safety:
     if seen is None:
         return _unknown("Open files that workers would share were not looked for.")
     moved = None if passes is None else passes.own.shared_files
-    shared = [*[f"`{handle.place}` ({handle.kind})" for handle in seen if not _by_position(handle)], *(moved or [])]
+    shared = [*[_named(handle) for handle in seen if not _by_position(handle)], *_moved(seen, moved or [])]
     if shared:
         return _about_shared(journal, " and ".join(shared), made)
     if moved is None and seen:
-        named = " and ".join(f"`{handle.place}` ({handle.kind})" for handle in seen)
+        named = " and ".join(map(_named, seen))
         return _unknown(f"{named} is open before workers are forked; whether they read from it was not seen.")
     return _passed("No open file is shared by workers.")
 
@@ -206,6 +206,18 @@ def _about_shared(journal: Journal, what: str, made: Treatment) -> Safety:
         f"{made.configuration.num_workers} workers would share {what}: opened before they are forked, with one "
         "position and state for all. Open it in each worker, at its first item."
     )
+
+
+def _moved(seen: Sequence[OpenHandle], files: Sequence[str]) -> list[str]:
+    """Files that workers read together, by the name that the script has for them where there is one only."""
+    by_position = [handle for handle in seen if _by_position(handle)]
+    if len(by_position) == len(files) == 1:
+        return [f"`{by_position[0].place}` ({files[0]})"]
+    return list(files)
+
+
+def _named(handle: OpenHandle) -> str:
+    return f"`{handle.place}` ({handle.kind})"
 
 
 def _by_position(handle: OpenHandle) -> bool:

@@ -92,7 +92,8 @@ def _memory(address: int, size: int) -> ctypes.Array[ctypes.c_char]:
 def sample_of(tensor: torch.Tensor) -> str:
     """Digest of some pieces of a host tensor's memory: what is written there anew hardly ever leaves all of them."""
     pieces = hashlib.blake2b(digest_size=8)
-    if tensor.is_contiguous() and tensor.nbytes:
+    ends = tensor.storage_offset() * tensor.element_size() + tensor.nbytes
+    if tensor.is_contiguous() and 0 < ends <= tensor.untyped_storage().nbytes():  # the script may have let go of it
         step = max(tensor.nbytes // SAMPLES, SAMPLED_BYTES)
         for start in range(0, tensor.nbytes, step):
             pieces.update(_memory(tensor.data_ptr() + start, min(SAMPLED_BYTES, tensor.nbytes - start)))

@@ -88,10 +88,9 @@ class Gate:
         seeds.manual_seed(self._passages)
         twin.__dict__["in_order"] = True
         loader.feed(twin, None if indices is None else [indices[number] for number in numbers], seeds)
-        passage = _Passage(numbers, self._serving.moves_batches)
-        before = self._positions(twin)
+        sharing = handles.Sharing(self._serving.opened if twin.num_workers > 0 else None)
+        passage = _Passage(numbers, self._serving.moves_batches, sharing)
         passage.run(twin)
-        after = self._positions(twin)
         self._say(
             trial,
             workers=twin.num_workers,
@@ -101,17 +100,9 @@ class Gate:
             batches=passage.batches,
             changed_later=passage.changed_later,
             pinned=passage.pinned,
-            shared_files=None if before is None or after is None else handles.moved(before, after),
+            shared_files=sharing.files,
             reason=passage.reason,
         )
-
-    def _positions(self, twin: Any) -> handles.Positions | None:
-        """Of the files that were open before the training loop began: in a fresh process workers would inherit them."""
-        opened = self._serving.opened
-        now = handles.positions() if twin.num_workers > 0 and opened is not None else None
-        if now is None or opened is None:
-            return None
-        return {number: held for number, held in now.items() if opened.get(number, ("", 0))[0] == held[0]}
 
     def _say(self, trial: str, **fields: Any) -> None:
         self._recorder.write("gate_pass", trial=trial, **fields)
@@ -123,15 +114,17 @@ class _Passage:
     Args:
         numbers: of the batches that it gives.
         moves: whether the script moves its batches to an accelerator.
+        sharing: looks at files after each batch.
     """
 
-    def __init__(self, numbers: Sequence[int], moves: bool) -> None:
+    def __init__(self, numbers: Sequence[int], moves: bool, sharing: handles.Sharing) -> None:
         self.batches: list[dict[str, Any]] = []
         self.changed_later = 0
         self.pinned = False
         self.reason: str | None = None
         self._numbers = numbers
         self._moves = moves
+        self._sharing = sharing
         self._last: tuple[Any, Digest] | None = None
 
     def run(self, twin: Any) -> None:
@@ -154,6 +147,7 @@ class _Passage:
         until = _now() + LONGEST_S
         for number in self._numbers:
             data = torch_advance(iterator)
+            self._sharing.look()
             if self._last is not None:
                 batch, was = self._last
                 self.changed_later += digest_of(batch).content != was.content

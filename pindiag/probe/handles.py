@@ -114,12 +114,37 @@ def positions() -> Positions | None:
     return found
 
 
-def moved(before: Positions, after: Positions) -> list[str]:
+def moved(before: Positions, after: Positions) -> set[str]:
     """Files whose shared position is not what it was."""
-    return sorted(
-        {
-            file
-            for descriptor, (file, position) in before.items()
-            if descriptor in after and after[descriptor][0] == file and after[descriptor][1] != position
-        }
-    )
+    return {
+        file
+        for descriptor, (file, position) in before.items()
+        if descriptor in after and after[descriptor][0] == file and after[descriptor][1] != position
+    }
+
+
+class Sharing:
+    """Finds files that workers read through descriptors which they inherited, while this process reads none.
+
+    Args:
+        opened: what was open before the training loop began: what came later, workers of a fresh process would not
+            inherit. None where the system does not tell.
+    """
+
+    def __init__(self, opened: Positions | None) -> None:
+        self._before: Positions = {}
+        self._moved: set[str] | None = None
+        now = None if opened is None else positions()
+        if opened is not None and now is not None:
+            self._before = {number: held for number, held in now.items() if opened.get(number, ("", 0))[0] == held[0]}
+            self._moved = set()
+
+    def look(self) -> None:
+        """Look now: a position may well come back to where it was."""
+        if self._moved is not None and self._before:
+            self._moved |= moved(self._before, positions() or {})
+
+    @property
+    def files(self) -> list[str] | None:
+        """Those that moved; None: not known."""
+        return None if self._moved is None else sorted(self._moved)

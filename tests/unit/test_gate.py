@@ -210,7 +210,7 @@ def handled(*handles, made=WORKERS, baseline=None, **fields):
 
 def test_a_file_that_workers_read_at_one_position_fails():
     said = handled(FILE, shared_files=["/data/rows.bin"])
-    assert (said.status, "4 workers would share /data/rows.bin" in said.reason) == ("failed", True)
+    assert (said.status, "4 workers would share `dataset.rows` (/data/rows.bin)" in said.reason) == ("failed", True)
 
 
 def test_a_file_that_is_found_moved_needs_no_handle():

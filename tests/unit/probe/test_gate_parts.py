@@ -84,6 +84,8 @@ def test_a_sample_of_memory_tells_whether_it_was_written_anew():
     before = sample_of(large)
     assert sample_of(large) == before
     assert sample_of(large.fill_(1)) != before
+    large.untyped_storage().resize_(0)
+    assert sample_of(large) == sample_of(torch.empty(0))
 
 
 # ------------------------------------------------------------------------------------------------------------ handles
@@ -143,7 +145,22 @@ def test_a_file_that_is_read_has_moved(file):
         if before is None:
             pytest.skip("this system does not tell positions")
         read.read(8)
-        assert handles.moved(before, handles.positions()) == [str(file)]
+        assert handles.moved(before, handles.positions()) == {str(file)}
+
+
+def test_a_file_that_is_back_where_it_was_has_been_read(file):
+    with file.open("rb", buffering=0) as read:
+        opened = handles.positions()
+        if opened is None:
+            pytest.skip("this system does not tell positions")
+        sharing, later = handles.Sharing(opened), handles.Sharing({})
+        read.read(8)
+        for each in (sharing, later):
+            each.look()
+        read.seek(0)
+        for each in (sharing, later):
+            each.look()
+        assert (sharing.files, later.files, handles.Sharing(None).files) == ([str(file)], [], None)
 
 
 def test_files_that_are_written_to_are_left_out(file):
