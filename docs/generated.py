@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import tarfile
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-ROOT = Path(__file__).resolve().parents[1]
-RECORDING = ROOT / "tests" / "data" / "h200" / "live_article_floats.tar.xz"
 SCHEMAS = {"report": Report, "doctor": Doctor}
 _SECTION = re.compile(r"^([A-Z][^\n:]*):\n((?:[ ]{4}[^\n]*\n|\n)+)", re.MULTILINE)
 _ISSUE = re.compile(r"(?<![\w/`])([\w.-]+/[\w.-]+)#(\d+)")
@@ -135,9 +132,17 @@ def signature(name: str, made: object) -> str:
 
 
 def _paragraphs(documented: object) -> str:
-    """A docstring, its sections as lists."""
-    text = inspect.getdoc(documented) or ""
-    return _SECTION.sub(lambda found: f"**{found[1]}**\n\n{inspect.cleandoc(found[2])}\n\n", text + "\n").strip()
+    """A docstring, its sections as lists, then a class's own methods."""
+    text = _SECTION.sub(_listed, (inspect.getdoc(documented) or "") + "\n").strip()
+    own = vars(documented).items() if inspect.isclass(documented) else ()
+    methods = [(name, made) for name, made in own if inspect.isfunction(made) and name[0] != "_" and made.__doc__]
+    lines = [f"- `{signature(name, made)}`: {inspect.getdoc(made)}" for name, made in methods]
+    return "\n\n".join([text, "\n".join(lines)]).strip()
+
+
+def _listed(section: re.Match[str]) -> str:
+    body = re.sub(r"^([\w, ]+): ", r"- `\1`: ", inspect.cleandoc(section[2]), flags=re.MULTILINE)
+    return f"**{section[1]}**\n\n{body}\n\n"
 
 
 # ------------------------------------------------------------------------------------------------------- schema
@@ -178,13 +183,10 @@ def type_of(told: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------------------- report
 
 
-def example() -> str:
-    """The report of a run that was recorded on an H200."""
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(RECORDING) as archive:
-        archive.extractall(folder)
-        run = next(Path(folder).iterdir())
-        api.report(run)
-        return RunDirectory.open(run).report_html.read_text(encoding="utf-8")
+def example(folder: Path) -> RunDirectory:
+    """The run recorded on an H200 that `pindiag demo` shows, with its report."""
+    run, _ = api.demo(folder / "demo")
+    return RunDirectory.open(run)
 
 
 # -------------------------------------------------------------------------------------------------------- hooks
@@ -201,6 +203,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages."""
     from mkdocs.structure.files import File
 
-    for path, content in {**pages(), "example.html": example()}.items():
+    with tempfile.TemporaryDirectory() as folder:
+        report = example(Path(folder)).report_html.read_text(encoding="utf-8")
+    for path, content in {**pages(), "example.html": report}.items():
         files.append(File.generated(config, path, content=content))
     return files
