@@ -133,7 +133,13 @@ class Standings:
 
     @property
     def _left(self) -> list[str]:
-        """Advice of the latest round that gave something to count; it ran in all rounds before."""
+        """Advice of the latest round that gave something to count; it ran in all rounds before.
+
+        Raises:
+            SystemExit: no rule's configuration gave anything.
+        """
+        if not self._odd:
+            raise SystemExit("no rule's configuration, the script as written among them, gave a block that counts")
         latest = max(rate.round for rate in self._odd)
         return sorted(rate.trial for rate in self._odd if rate.round == latest)
 

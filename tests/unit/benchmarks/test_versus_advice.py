@@ -144,6 +144,12 @@ def test_a_recommendation_that_fails_has_no_ratio(conduct):
     assert known.ratio is None
 
 
+def test_where_no_rule_can_be_launched_it_says_so(conduct, baseline):
+    every = [treatment(baseline, changes).id for changes in rules(HOST).values()]
+    with pytest.raises(SystemExit, match="gave a block that counts"):
+        conduct(lambda made: 1000.0, {"num_workers": 0}, fails=every)
+
+
 def test_a_row_says_what_was_compared(conduct):
     known, journal = conduct(lambda made: 1000 if made.num_workers == 0 else 500, {"num_workers": 0})
     swept = SimpleNamespace(recommended="nw0-pin0-nb0", wall_s=12.0)
