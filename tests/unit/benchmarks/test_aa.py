@@ -43,8 +43,8 @@ def test_claims_are_counted_sweep_after_sweep(capsys):
 
 
 def test_equal_configurations_are_told_apart_by_chance_only():
-    found = [aa.simulate(seed) for seed in range(12)]
-    assert sum(one.claims for one in found) == 0
+    found = [aa.simulate(seed) for seed in range(40)]
+    assert sum(one.claims for one in found) <= 1
     assert sum(one.true for one in found) >= 0.9 * sum(one.intervals for one in found) > 50
 
 
