@@ -32,7 +32,7 @@ class Passes(NamedTuple):
     forth: GatePass
     """As written."""
     back: GatePass
-    """As written, in reverse order and with another seed."""
+    """As written, in reverse order and with another seed; the same as `forth` where nothing differed."""
     own: GatePass
 
 
@@ -126,9 +126,11 @@ def _batches(journal: Journal, made: Treatment) -> Safety:
     passes = _passes(journal, made)
     if passes is None:
         return _unknown("Batches under this change were not compared with those of the script as written.")
-    missing = passes.own.reason or passes.forth.reason or passes.back.reason
+    missing = passes.own.reason or passes.forth.reason or passes.forth.raised or passes.back.raised
     if missing is not None:
         return _unknown(f"Batches under this change could not be compared: {missing}.")
+    if passes.own.raised is not None:
+        return _failed(f"After {len(passes.own.batches)} batches it raised {passes.own.raised}.")
     if passes.own.changed_later and not passes.forth.changed_later:
         return _failed(
             f"{passes.own.changed_later} of {len(passes.own.batches)} batches had changed when the next one came: "

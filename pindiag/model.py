@@ -792,7 +792,7 @@ class GatePass(Record, tag="gate_pass", frozen=True, kw_only=True):
     """The gate has fetched its index batches once. Also on the pipe."""
 
     trial: str
-    """The script as written, twice, or a configuration."""
+    """The script as written, a second time where not all batches are equal, or a configuration."""
     workers: int = 0
     start_method: str | None = None
     """How workers start here, also where there are none."""
@@ -806,8 +806,10 @@ class GatePass(Record, tag="gate_pass", frozen=True, kw_only=True):
     """Whether a tensor of them was pinned."""
     shared_files: list[str] | None = None
     """Files that were open before training and whose position, shared by all forked workers, moved; None: not known."""
+    raised: str | None = None
+    """The exception that ended it early."""
     reason: str | None = None
-    """Why batches are missing."""
+    """Why it could not begin."""
 
 
 class Unmeasured(Record, tag="unmeasured", frozen=True, kw_only=True):

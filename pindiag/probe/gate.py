@@ -31,6 +31,9 @@ LONGEST_S = 10.0
 AS_WRITTEN = "baseline"
 """What a passage under the script's own arguments calls its trial, as the first block of a run does."""
 
+_Turn = tuple[str, dict[str, Any]]
+"""Name of a trial, and the arguments of DataLoader that it changes."""
+
 _now = time.monotonic
 
 
@@ -48,7 +51,7 @@ class Gate:
         self._passages = 0
 
     def run(self, watch: Watch | None, treatments: Sequence[dict[str, Any]]) -> None:
-        """Fetch the same batches as written, twice, and under each treatment.
+        """Fetch the same batches as written and under each treatment; again as written where not all are equal.
 
         The second time they are asked for in reverse order and with another seed, so that batches that depend on
         anything but their indices differ. Passages with workers come first: a dataset that served in this process may
@@ -66,23 +69,29 @@ class Gate:
         except Exception as error:
             self._say(AS_WRITTEN, reason=f"its sampler gave no indices: {_in_words(error)}")
             return
-        turns: list[tuple[str, dict[str, Any], bool]] = [(AS_WRITTEN, {}, False), (AS_WRITTEN, {}, True)]
-        turns += [(made["id"], Treatment(made).loader, False) for made in treatments]
-        for trial, changes, backwards in sorted(turns, key=lambda turn: _workers(asked, turn[1]) == 0):
-            self._pass(asked, trial, changes, indices, backwards=backwards)
+        written: _Turn = (AS_WRITTEN, {})
+        turns = [written, *((made["id"], Treatment(made).loader) for made in treatments)]
+        in_workers = [turn for turn in turns if _workers(asked, turn[1]) > 0]
+        in_main = [turn for turn in turns if turn not in in_workers]
+        seen = {self._pass(asked, turn, indices) for turn in in_workers}
+        if written in in_workers and (in_main or len(seen) > 1):
+            self._pass(asked, written, indices, backwards=True)
+        seen |= {self._pass(asked, turn, indices) for turn in in_main}
+        if written in in_main and len(seen) > 1:
+            self._pass(asked, written, indices, backwards=True)
 
     def _pass(
-        self, asked: Any, trial: str, changes: dict[str, Any], indices: list[Any] | None, *, backwards: bool
-    ) -> None:
+        self, asked: Any, turn: _Turn, indices: list[Any] | None, *, backwards: bool = False
+    ) -> tuple[str, ...] | None:
+        """Fetch the batches once; what they were, None where the loader could not be changed."""
+        trial, changes = turn
         twin, refused = loader.clone(asked, changes)
         if refused:
             self._say(trial, reason=next(iter(refused.values())))
-            return
+            return None
         self._passages += 1
-        numbers = list(range(BATCHES if indices is None else len(indices)))
-        if indices is None:
-            numbers = list(range(max(BATCHES, twin.num_workers)))
-        elif backwards:
+        numbers = list(range(max(BATCHES, twin.num_workers) if indices is None else len(indices)))
+        if backwards and indices is not None:
             numbers.reverse()
         seeds = torch.Generator()
         seeds.manual_seed(self._passages)
@@ -101,8 +110,9 @@ class Gate:
             changed_later=passage.changed_later,
             pinned=passage.pinned,
             shared_files=sharing.files,
-            reason=passage.reason,
+            raised=passage.raised,
         )
+        return tuple(batch["content"] for batch in passage.batches)
 
     def _say(self, trial: str, **fields: Any) -> None:
         self._recorder.write("gate_pass", trial=trial, **fields)
@@ -121,14 +131,14 @@ class _Passage:
         self.batches: list[dict[str, Any]] = []
         self.changed_later = 0
         self.pinned = False
-        self.reason: str | None = None
+        self.raised: str | None = None
         self._numbers = numbers
         self._moves = moves
         self._sharing = sharing
         self._last: tuple[Any, Digest] | None = None
 
     def run(self, twin: Any) -> None:
-        """Fetch them; what that raises is the reason why there are fewer."""
+        """Fetch them; an exception ends it."""
         iterator = None
         try:
             with loader.silenced():
@@ -137,7 +147,7 @@ class _Passage:
         except StopIteration:
             pass
         except Exception as error:
-            self.reason = _in_words(error)
+            self.raised = _in_words(error)
         finally:
             self._last = None
             if iterator is not None:

@@ -57,10 +57,9 @@ def test_a_dataset_that_depends_on_nothing_but_its_indices_passes(tmp_path):
     assert [(each.trial, each.workers, each.backwards, len(each.batches)) for each in passes] == [
         ("changed-0", 4, False, 8),
         ("baseline", 0, False, 8),
-        ("baseline", 0, True, 8),
     ]
     assert all(len({batch.content for batch in each.batches}) == 8 for each in passes)
-    assert [record["type"] for record in result.piped].count("gate_pass") == 3
+    assert [record["type"] for record in result.piped].count("gate_pass") == 2
 
 
 def test_random_augmentation_passes_as_incomparable(tmp_path):
@@ -94,7 +93,7 @@ def test_one_buffer_for_all_batches_fails_in_workers_and_under_non_blocking(tmp_
     workers, asynchronous, pinned = judged(
         tmp_path, "one_buffer", {"num_workers": 4}, {"non_blocking": True}, {"pin_memory": True}
     )
-    assert (workers.status, "batches" in workers.reason) == ("failed", True)
+    assert (workers.status, "batches" in workers.reason) == ("failed", True), workers
     assert (asynchronous.status, "written again without waiting" in asynchronous.reason) == ("failed", True)
     assert asynchronous.reason.count("gated.py:") == 1
     assert pinned.status == "passed"

@@ -140,9 +140,12 @@ def test_a_passage_that_was_cut_is_compared_as_far_as_it_went():
     assert (said.status, said.reason[:9]) == ("passed", "3 batches")
 
 
-def test_what_raised_was_not_checked():
-    said = judged(*as_written(), own("ab", reason="RuntimeError: a worker died"))
-    assert (said.status, "a worker died" in said.reason) == ("not_checked", True)
+def test_what_raises_under_the_change_alone_fails():
+    died = "RuntimeError: a worker died"
+    said = judged(*as_written(), own("ab", raised=died))
+    assert (said.status, died in said.reason) == ("failed", True)
+    said = judged(*as_written(raised=died), own("ab", raised=died))
+    assert (said.status, died in said.reason) == ("not_checked", True)
 
 
 def test_a_gate_that_could_not_begin_was_not_checked():
