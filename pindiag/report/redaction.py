@@ -98,11 +98,14 @@ def _walk(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_walk(item, redact) for item in value]
     if isinstance(value, dict):
-        return {key: item if _is_ours(key, value) else _walk(item, redact) for key, item in value.items()}
+        return {key: item if _is_ours(key, item, value) else _walk(item, redact) for key, item in value.items()}
     return value
 
 
-def _is_ours(key: str, parent: dict[str, Any]) -> bool:
+def _is_ours(key: str, item: Any, parent: dict[str, Any]) -> bool:
+    """Whether a word, or a list of words, is pindiag's own; what holds fields of its own is looked into."""
+    if isinstance(item, dict) or (isinstance(item, list) and any(isinstance(one, dict) for one in item)):
+        return False
     # "id" and "name" stand in trials, blocks and facts, whose words are ours as well; a kernel's name is its author's.
     named = key in ("id", "name") and "value" not in parent and "calls" not in parent
     return key in _OURS or named or (key == "name" and "trial" in parent)

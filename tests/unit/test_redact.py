@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pindiag.redact import MASK, Redactor, secret_values
+from pindiag.redact import MASK, Redactor, hide_arguments, secret_values
 
 HERE = Redactor(home="/home/ada", user="ada", host="node17.lab.example", cwd="/home/ada/work")
 
@@ -42,6 +42,16 @@ CASES = [
     ("a known shape", "hf_" + "a1" * 12, MASK),
     ("a login in an address", "https://ada:pw123@example.org/x", f"https://{MASK}@example.org/x"),
     ("a bearer", "Authorization: Bearer abcdef123456", f"Authorization: Bearer {MASK}"),
+    ("a printed list of arguments", "['--api-key', 'abc', '-v']", f"['--api-key', {MASK}, '-v']"),
+    ("a short word that means a secret", "--auth abc --pass xyz", f"--auth {MASK} --pass {MASK}"),
+    ("words that hold it by chance", "--author ada2 --passes 3 --bypass 1", "--author ada2 --passes 3 --bypass 1"),
+    ("a query", "https://x.org/a?sig=ab%2Fc&n=1", f"https://x.org/a?sig={MASK}&n=1"),
+    ("a log", "api key: a1b2c3d4, token: str, tokens: 512000", f"api key: {MASK}, token: str, tokens: 512000"),
+    ("more shapes", f"sk_live_{'a1' * 8} npm_{'a1' * 16} pypi-{'a1' * 10}", f"{MASK} {MASK} {MASK}"),
+    ("mail", "ask grace.h+x@lab.example.org", "ask <address>"),
+    ("matrices", "x@w.mT, a@self.weight", "x@w.mT, a@self.weight"),
+    ("a machine in a cloud", "ip-10-1-2-3.ec2.internal", "<address>"),
+    ("a path with spaces in quotes", 'File "/srv/my project/deep er/x.py"', 'File "…/x.py"'),
     ("the empty text", "", ""),
 ]
 
@@ -68,6 +78,24 @@ def test_a_name_that_is_a_word_of_every_report_stays():
 def test_secret_values_of_arguments():
     args = ["--epochs", "3", "--api-key", "longvalue", "--token=othervalue", "--key", "--flag", "--password", "short"]
     assert secret_values(args) == ("othervalue", "longvalue")
+
+
+def test_hidden_arguments_keep_their_names_however_short_the_secret():
+    args = ["--key", "a", "hf.token=b", "--lr", "0.1", "--password", "--flag", "PASS="]
+    hidden = ["--key", MASK, f"hf.token={MASK}", "--lr", "0.1", "--password", "--flag", f"PASS={MASK}"]
+    assert hide_arguments(args) == hidden
+
+
+def test_a_secret_is_known_as_python_json_and_addresses_write_it():
+    values = secret_values(["--token", 'a"b\\c/d\n1'])
+    assert {'a"b\\c/d\n1', 'a"b\\\\c/d\\n1', 'a\\"b\\\\c/d\\n1', "a%22b%5Cc%2Fd%0A1"} == set(values)
+
+
+def test_the_environment_of_whoever_makes_a_report_is_searched_for_secrets(monkeypatch):
+    monkeypatch.setenv("ZQ_API_KEY", "value-of-a-key")
+    monkeypatch.setenv("ZQ_MODE", "value-of-a-mode")
+    shown = Redactor.here("/home/ada/work", paths=False)
+    assert shown("value-of-a-key value-of-a-mode") == f"{MASK} value-of-a-mode"
 
 
 def test_a_secret_argument_is_found_wherever_it_stands():

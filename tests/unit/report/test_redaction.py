@@ -3,7 +3,7 @@ import pytest
 
 from pindiag.model import Report
 from pindiag.redact import Redactor
-from pindiag.report import redact_report
+from pindiag.report import redact, redact_report
 from pindiag.report.redaction import _walk
 
 from . import example
@@ -29,3 +29,41 @@ def test_secrets_of_the_arguments_go_even_with_shown_paths():
     target = msgspec.structs.replace(report.target, error="KeyError: 's3cr3t-value-9' in /home/ada/work/train.py")
     shown = redact_report(msgspec.structs.replace(report, target=target), example.SPEC, show_paths=True)
     assert shown.target.error == "KeyError: '<redacted>' in /home/ada/work/train.py"
+
+
+def test_lists_named_like_words_of_ours_are_looked_into():
+    """`trials` and `blocks` are lists of ids in one place, and of what others said in another."""
+    report = example.confirmed()
+    said = "lost /home/ada/work/x.py"
+    trials = [msgspec.structs.replace(trial, reason=said) for trial in report.trials]
+    blocks = [msgspec.structs.replace(block, reason=said) for block in report.blocks]
+    shown = redact_report(msgspec.structs.replace(report, trials=trials, blocks=blocks), example.SPEC)
+    assert {one.reason for one in [*shown.trials, *shown.blocks]} == {"lost x.py"}
+
+
+def test_whoever_ran_it_is_not_named_by_whoever_makes_the_report():
+    report = example.failed()
+    target = msgspec.structs.replace(report.target, error="grace on gracebox: /srv/home/grace/x.py")
+    spec = msgspec.structs.replace(example.SPEC, home="/srv/home/grace", user="grace", host="gracebox")
+    shown = redact_report(msgspec.structs.replace(report, target=target), spec)
+    assert shown.target.error == "<user> on <host>: ~/x.py"
+
+
+def test_a_kernels_name_is_its_authors_and_a_facts_name_is_ours():
+    walked = _walk(
+        {
+            "kernels": [{"name": "ada_kernel", "ms": 1.0, "calls": 2.0}],
+            "facts": [{"name": "ada", "value": 1, "trial": None}],
+        },
+        Redactor(user="ada"),
+    )
+    assert walked["kernels"][0]["name"] == "<user>_kernel"
+    assert walked["facts"][0]["name"] == "ada"
+
+
+def test_drawing_and_what_was_asked_are_redacted_like_the_report():
+    drawing = msgspec.structs.replace(example.NO_DRAWING, timeline_reason="no /home/ada/work/traces/x.json")
+    assert redact(drawing, [example.SPEC]).timeline_reason == "no traces/x.json"
+    asked = redact(example.SPEC, [example.SPEC])
+    assert (asked.target, asked.cwd) == ("train.py", ".")
+    assert "s3cr3t-value-9" not in asked.args
