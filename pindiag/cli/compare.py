@@ -51,11 +51,12 @@ def command(
 
     limits = [comparison.parse_limit(text) for text in fail_on]
     compared = comparison.compare(base, new, force=force, show_paths=show_paths)
-    console.sections(sections(compared), stderr=json_path == "-")
     ci.step_summary(render_comparison_summary(compared))
     if html_path is not None:
         console.write(html_path, render_comparison(compared, __version__))
     if json_path is not None:
         console.write(json_path, msgspec.json.format(msgspec.json.encode(compared)).decode() + "\n")
+    # After the files: whoever reads this through a pipe may close it.
+    console.sections(sections(compared), stderr=json_path == "-")
     hit = [limit for limit in limits if comparison.exceeded(compared, limit)]
     return ExitCode.FAIL_ON if hit else ExitCode.OK

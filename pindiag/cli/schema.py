@@ -6,9 +6,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("what", type=click.Choice(["report", "doctor"]), default="report")
+@click.argument("what", type=click.Choice(["report", "doctor", "comparison"]), default="report")
 def command(*, what: str) -> None:
-    """Print the JSON Schema of report.json, or of what `pindiag doctor --json` prints.
+    """Print the JSON Schema of report.json, or of what `doctor --json` or `compare --json` prints.
 
     \b
     pindiag schema > report.schema.json
@@ -17,8 +17,9 @@ def command(*, what: str) -> None:
     import msgspec
 
     from pindiag.cli import console
+    from pindiag.comparison_model import Comparison
     from pindiag.doctor_model import Doctor
     from pindiag.model import Report
 
-    kind = {"report": Report, "doctor": Doctor}[what]
+    kind = {"report": Report, "doctor": Doctor, "comparison": Comparison}[what]
     console.payload(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(kind))).decode())

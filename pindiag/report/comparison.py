@@ -32,15 +32,15 @@ def conclusion(compared: Comparison) -> str:
 
 
 def sections(compared: Comparison) -> list[Section]:
-    """The conclusion, then verdicts, throughput, stages, memory, what else differs, and notes."""
+    """The conclusion, then throughput, what must be known of it, verdicts, stages, memory, and what else differs."""
     found = [
         Section(conclusion(compared)),
-        Section("Verdicts", ("", "base", "new"), _verdicts(compared)),
         Section("Throughput, samples/s", _HEADER, [_rate(rate) for rate in compared.throughput]),
+        Section("To be known", notes=compared.notes),
+        Section("Verdicts", ("", "base", "new"), _verdicts(compared)),
         Section("A step as written, ms", _HEADER, [_figure(one) for one in compared.stages]),
         Section("Memory as written", _HEADER, [_figure(one) for one in compared.memory]),
         Section("What else differs", ("", "base", "new"), _differences(compared)),
-        Section("To be known", notes=compared.notes),
     ]
     return [one for one in found if one.rows or one.notes or one is found[0]]
 

@@ -6,11 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from pindiag.cli.schema import command
+from pindiag.comparison_model import Comparison
 from pindiag.doctor_model import Doctor
 from pindiag.model import Report
 
 
-@pytest.mark.parametrize(("words", "kind"), [([], Report), (["report"], Report), (["doctor"], Doctor)])
+@pytest.mark.parametrize(
+    ("words", "kind"), [([], Report), (["report"], Report), (["doctor"], Doctor), (["comparison"], Comparison)]
+)
 def test_all_keys_are_described(words, kind):
     said = CliRunner().invoke(command, words)
     assert said.exit_code == 0
