@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -19,6 +20,8 @@ KILL_S = 4.0
 """How long killing is repeated: a process that forks while it dies may leave another one."""
 PAUSE_S = 0.02
 TIDIERS = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
+SHARED_MEMORY = "/dev/shm"
+_SHARED = re.compile(r"torch_(\d+)_")
 TIDY_S = 2.5
 """torch's manager of shared files removes what killed workers held two seconds after the last of them is gone."""
 
@@ -92,22 +95,48 @@ def marked(processes: Iterable[Entry], mark: str) -> set[int]:
 def kill(groups: Collection[int], mark: str = "", known: Mapping[int, int] | None = None) -> bool:
     """Kill launches with all their descendants, until none is left; false where some outlived it.
 
-    Helpers that tidy up shared memory when their users are gone get a moment to do so.
+    Helpers that tidy up shared memory when their users are gone get a moment to do so; what was left there all the
+    same, by a process that was killed while it made it, is removed.
     """
     began = time.monotonic()
+    ever = dict(known or {})
     while True:
         processes = table()
         if not processes:
             return _kill_groups(groups)
         found = belongs(processes, groups, marked(processes, mark) if mark else (), known or {})
         left = [process.pid for process in found if process.alive and process.pid != os.getpid()]
+        ever.update((process.pid, process.started) for process in found)
         waited_s = time.monotonic() - began
         for pid in left:
             if waited_s > TIDY_S or not any(tidier in _command(pid) for tidier in TIDIERS):
                 _kill(os.kill, pid)
+        if not left:
+            remove_shared(ever)
         if not left or waited_s > KILL_S:
             return not left
         time.sleep(PAUSE_S)
+
+
+def remove_shared(processes: Mapping[int, int], folder: str = SHARED_MEMORY) -> None:
+    """Remove torch's files in shared memory that processes made, all of which are gone.
+
+    Args:
+        processes: their numbers, with the time that each started; an older file is of an earlier one of that number.
+        folder: where shared memory is mounted.
+    """
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            made = _SHARED.match(name)
+            started = None if made is None else processes.get(int(made[1]))
+            path = os.path.join(folder, name)
+            if started is not None and os.stat(path).st_mtime >= _boot_s() + started / os.sysconf("SC_CLK_TCK") - 1:
+                os.unlink(path)
+
+
+def _boot_s() -> float:
+    with open("/proc/stat", "rb") as stat:
+        return next(float(line.split()[1]) for line in stat if line.startswith(b"btime"))
 
 
 def _command(pid: int) -> bytes:

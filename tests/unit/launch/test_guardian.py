@@ -1,4 +1,7 @@
-from pindiag.launch.guardian import Entry, belongs
+import os
+from pathlib import Path
+
+from pindiag.launch.guardian import Entry, belongs, entry, remove_shared
 
 
 def process(pid: int, parent: int, group: int, session: int, started: int = 0) -> Entry:
@@ -28,3 +31,16 @@ def test_belongs() -> None:
 
 def test_nothing_belongs_to_no_launch() -> None:
     assert belongs(TABLE, set(), set(), {}) == []
+
+
+def test_what_processes_left_in_shared_memory_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    own = entry(os.getpid())
+    assert own is not None
+    ours, older, others, something = names = ["torch_77_12_0", "torch_78_12_0", "torch_7_12_0", "sem.mp-77"]
+    for name in names:
+        (tmp_path / name).touch()
+    os.utime(tmp_path / older, (1, 1))
+    remove_shared({77: own.started, 78: own.started}, str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {older, others, something}
+    remove_shared({77: own.started}, str(tmp_path / "missing"))
+    assert not (tmp_path / ours).exists()
