@@ -12,6 +12,7 @@ from pindiag.journal import Journal
 from pindiag.model import Configuration, GatePass, HandlesOpen, LaunchBegan, LaunchOrder, Safety, Treatment
 
 from .probe_harness import FEW, TARGETS, Result, launch, order
+from .product import Product
 
 pytestmark = pytest.mark.integration
 
@@ -110,3 +111,19 @@ def test_one_buffer_for_all_batches_fails_in_workers_and_under_non_blocking(tmp_
 def test_buffers_of_the_script(tmp_path, name, changes, status):
     [said] = judged(tmp_path, name, changes)
     assert said.status == status, said
+
+
+def test_a_faster_configuration_that_spoils_batches_is_shown_and_not_recommended(tmp_path):
+    product = Product(tmp_path)
+    asked = ["--sweep", "--grid", "num_workers=0,4", "--budget", "40", "--rounds", "4", "-o", "out"]
+    done = product("run", *asked, str(TARGETS / "gated.py"), "open_file")
+    assert done.returncode == 0, done.stderr
+    report = product.report()
+    trial = next(trial for trial in report.trials if trial.id == "nw4-pin0")
+    assert trial.versus_baseline.ratio > 1
+    assert (trial.safety.status, "not recommended" in trial.reason) == ("failed", True)
+    assert report.recommendation.trial == report.baseline == "nw0-pin0"
+    assert report.verification is None, "nothing is left to verify"
+    assert "is not recommended." in report.verdict.headline
+    assert all(fix.patch is None for one in report.findings for fix in one.fixes if fix.safety.status == "failed")
+    assert "is not recommended." in done.stderr + done.stdout
