@@ -21,6 +21,7 @@ import click
 )
 @click.option("--force", is_flag=True, help="Compare although machines or targets differ.")
 @click.option("--show-paths", is_flag=True, help="Do not redact home, user and host names and paths.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the conclusion in one line.")
 def command(
     base: Path,
     new: Path,
@@ -30,6 +31,7 @@ def command(
     fail_on: tuple[str, ...],
     force: bool,
     show_paths: bool,
+    quiet: bool,
 ) -> int:
     """Compare two runs, each a run directory or a report.json: throughput, stages, memory, verdicts.
 
@@ -57,6 +59,7 @@ def command(
     if json_path is not None:
         console.write(json_path, msgspec.json.format(msgspec.json.encode(compared)).decode() + "\n")
     # After the files: whoever reads this through a pipe may close it.
-    console.sections(sections(compared), stderr=json_path == "-")
+    shown = sections(compared)
+    console.sections(shown[:1] if quiet else shown, stderr=json_path == "-")
     hit = [limit for limit in limits if comparison.exceeded(compared, limit)]
     return ExitCode.FAIL_ON if hit else ExitCode.OK

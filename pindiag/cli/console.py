@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pindiag.model import Finding, Fix, Report
     from pindiag.report.doctor import Section
 
+_CONTROL = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"} | {0x7F: "␡"}
+"""What others wrote must not steer the terminal."""
 MARKS = {"confirmed": "●", "suspected": "◐", "not_settled": "○", "ruled_out": "⊘", "not_applicable": "–", "error": "!"}
 
 
@@ -40,7 +42,7 @@ def _console(*, stderr: bool) -> Console:
 def error(cause: str, hint: str = "") -> None:
     """Print an error in one sentence, and what to do in another."""
     text = cause if cause.endswith((".", "?", "!")) else f"{cause}."
-    sys.stderr.write(f"pindiag: {text} {hint}".rstrip() + "\n")
+    sys.stderr.write(f"pindiag: {text} {hint}".translate(_CONTROL).rstrip() + "\n")
 
 
 def crash(failure: Exception) -> None:
@@ -55,7 +57,7 @@ def crash(failure: Exception) -> None:
 
 def note(text: str) -> None:
     """Print something beside what the command was asked for."""
-    sys.stderr.write(f"pindiag: {text}\n")
+    sys.stderr.write(f"pindiag: {text}\n".translate(_CONTROL))
 
 
 def payload(text: str) -> None:
@@ -78,7 +80,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], show_header: bo
         # A path that is cut is none.
         column.overflow = "fold"
     for row in rows:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*(Text(cell.translate(_CONTROL)) for cell in row))
     return shown
 
 
@@ -103,11 +105,11 @@ def sections(shown: Sequence[Section], *, stderr: bool = False) -> None:
     """Print titled tables and sentences, one under another."""
     console = _console(stderr=stderr)
     for number, section in enumerate(shown):
-        console.print(f"{chr(10) * (number > 0)}{section.title}", style="bold", markup=False)
+        console.print(f"{chr(10) * (number > 0)}{section.title}".translate(_CONTROL), style="bold", markup=False)
         if section.rows:
             console.print(_table(section.header or ("",) * len(section.rows[0]), section.rows, bool(section.header)))
         for note in section.notes:
-            console.print(note, markup=False)
+            console.print(note.translate(_CONTROL), markup=False)
 
 
 def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:

@@ -60,3 +60,19 @@ def test_json_goes_to_a_file_and_one_that_cannot_be_written_is_an_error(runs, pi
     said = pindiag("compare", *runs, "--json", "no/such/folder.json")
     assert said.code == 2
     assert "cannot be written" in said.err
+
+
+def test_quiet_is_the_conclusion_in_one_line(runs, pindiag):
+    said = pindiag("compare", *runs, "-q")
+    assert said.out.startswith("As written, the new run is slower: 0.50 ×")
+    assert said.out.count("\n") == 1
+
+
+def test_files_are_written_although_nobody_reads_the_terminal(runs, pindiag, nowhere, monkeypatch):
+    def closed(*args, **options):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("pindiag.cli.console.sections", closed)
+    monkeypatch.setattr("sys.stderr.close", lambda: None)
+    assert pindiag("compare", *runs, "--html", "page.html").code == 0
+    assert (nowhere / "page.html").stat().st_size > 0

@@ -3,6 +3,7 @@
 import json
 import webbrowser
 
+import msgspec
 import pytest
 
 from ..report import example
@@ -85,3 +86,11 @@ def test_open_says_how_to_make_a_report_that_is_missing(a_run, pindiag):
     assert said.code == 2
     assert "Make it: `pindiag report pindiag-runs/one`." in said.err
     assert "No run in pindiag-runs has a report." in pindiag("open").err
+
+
+def test_what_others_wrote_does_not_steer_the_terminal(a_run, pindiag):
+    verdict = msgspec.structs.replace(example.confirmed().verdict, headline="\x1b[2Jgone\x07\x00")
+    a_run(report=msgspec.structs.replace(example.confirmed(), verdict=verdict), target="/x/\x1b]0;title.py")
+    assert "\x1b" not in pindiag("list").out
+    assert "␛[2Jgone␇␀" in pindiag("list").out
+    assert "\x1b" not in pindiag("open", "no\x1b[2J").err
