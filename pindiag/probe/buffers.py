@@ -24,16 +24,18 @@ HELD_BATCHES = 2
 class _Copied:
     """A host tensor that was copied to a device; holding it keeps its memory from becoming another's."""
 
-    def __init__(self, source: torch.Tensor, site: dict[str, Any], waits: tuple[int, int]) -> None:
+    def __init__(self, source: torch.Tensor, place: int, site: dict[str, Any], waits: tuple[int, int]) -> None:
         self.site = site
-        self.source = source
+        self.place = place
         self.waits = waits
         self.age = 0
-        self._state = _state_of(source)
+        self._source = source
+        self._version = _version_of(source)
+        self._sample = sample_of(source)
 
     @property
     def rewritten(self) -> bool:
-        return self._state != _state_of(self.source)
+        return self._version != _version_of(self._source) or self._sample != sample_of(self._source)
 
 
 class Buffers:
@@ -66,10 +68,10 @@ class Buffers:
 
     def note(self, source: torch.Tensor, moved: torch.Tensor, kind: str, non_blocking: bool) -> None:
         """A host tensor was copied to a device."""
-        self._look()
         place = storage_of(source)
         if place is None or moved.is_meta:
             return
+        self._look(place)
         self._copies += 1
         site = {
             "location": user_location(4),
@@ -78,7 +80,11 @@ class Buffers:
             "pinned": self._transfers.tally.is_pinned(source),
             "of_batch": self._is_fresh_batch(place),
         }
-        self._held.append(_Copied(source, site, self._waits()))
+        self._held.append(_Copied(source, place, site, self._waits()))
+
+    def waiting(self) -> None:
+        """The script is about to wait for the device: what was written until now, was written too soon."""
+        self._look()
 
     def keep(self, tensor: torch.Tensor) -> None:
         """Asked for something else: of no interest here."""
@@ -100,11 +106,11 @@ class Buffers:
         tally = self._transfers.tally
         return id(tally), tally.sync_ns
 
-    def _look(self) -> None:
-        """Find what was written since it was copied."""
+    def _look(self, place: int | None = None) -> None:
+        """Find what was written since it was copied: at a place, or anywhere."""
         left = []
         for copied in self._held:
-            if copied.rewritten:
+            if place in (None, copied.place) and copied.rewritten:
                 waited = copied.waits != self._waits()
                 key = (*copied.site.values(), waited)
                 site = self._sites.setdefault(key, {**copied.site, "waited": waited, "times": 0})
@@ -114,5 +120,5 @@ class Buffers:
         self._held = left
 
 
-def _state_of(tensor: torch.Tensor) -> tuple[int, str]:
-    return (-1 if tensor.is_inference() else tensor._version), sample_of(tensor)
+def _version_of(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version

@@ -25,6 +25,9 @@ class Capture:
         if place is not None and not has_no_memory(moved):
             self.devices.setdefault(place, moved.device)
 
+    def waiting(self) -> None:
+        """The script is about to wait for the device."""
+
     def keep(self, tensor: torch.Tensor) -> None:
         """A tensor is needed on the host."""
         place = storage_of(tensor)

@@ -306,6 +306,8 @@ class Transfers:
         return given
 
     def _waited(self, kind: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.capture is not None:
+            self.capture.waiting()
         inside = self._inside
         inside.call = True
         began = _now()

@@ -206,6 +206,15 @@ def test_a_wait_in_between_is_seen():
     assert [site["waited"] for site in told["rewritten"]] == [True]
 
 
+def test_what_was_written_before_the_wait_was_written_too_soon():
+    def step(batch):
+        moved = batch.to(DEVICE)
+        batch.zero_()
+        moved.sum().item()
+
+    assert [site["waited"] for site in rewritten(step)["rewritten"][1:]] == [False]
+
+
 def test_a_batch_that_the_step_changes_is_the_loaders():
     def step(batch):
         batch.to(DEVICE)
