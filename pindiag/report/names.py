@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pindiag import figures
 from pindiag.model import Configuration, Finding, Fix, Report, Trial, Tweak
 
 STAGES = ("wait", "transfer", "pin", "synchronise", "optimizer", "script")
@@ -86,6 +87,20 @@ def labels(trials: Sequence[Trial]) -> dict[str, str]:
     """Words of each trial; the batch size only where it is not that of the first, the script as written."""
     own = trials[0].configuration.batch_size if trials else None
     return {one.id: trial(one, with_batch=one.configuration.batch_size != own) for one in trials}
+
+
+_NOT_RUN, _PREDICTED = "not run", "predicted at most"
+
+
+def without_figures(one: Trial) -> str | None:
+    """Why a trial has no throughput, and what was predicted of it; None where it has one."""
+    if one.samples_per_second is not None:
+        return None
+    word = _NOT_RUN if one.status in ("skipped", "predicted") else one.status
+    reason, most = (one.reason or "").removeprefix(f"{_NOT_RUN}: "), one.predicted_samples_per_second
+    predicted = "" if most is None or _PREDICTED in reason else f"{_PREDICTED} {figures.rate(most)}"
+    said = "; ".join(part for part in (reason, predicted) if part)
+    return f"{word}: {said}" if said else word
 
 
 def words(name: str) -> str:

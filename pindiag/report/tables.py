@@ -176,7 +176,7 @@ def trials(
         cells = [
             _cell(row, column, wanted[column][1], value) for column, value in zip(frame.columns, values, strict=True)
         ]
-        lines.append(Line(row=row, cells=cells, failed=_failure(row.trial)))
+        lines.append(Line(row=row, cells=cells, failed=names.without_figures(row.trial)))
     table = _with_intervals(Table(columns=list(frame.columns), lines=lines))
     return _with_isolation(table) if with_isolation else table
 
@@ -224,19 +224,6 @@ def _interval(row: Row) -> Cell:
     return Cell(figures.interval(measured.ci95), measured.ci95[0])
 
 
-_SAYS_PREDICTION = "predicted at most"
-
-
-def _failure(trial: Trial) -> str | None:
-    if trial.samples_per_second is not None:
-        return None
-    word = "not run" if trial.status in ("skipped", "predicted") else trial.status
-    reason, most = trial.reason or "", trial.predicted_samples_per_second
-    predicted = "" if most is None or _SAYS_PREDICTION in reason else f"{_SAYS_PREDICTION} {figures.rate(most)}"
-    said = "; ".join(part for part in (reason, predicted) if part)
-    return f"{word}: {said}" if said else word
-
-
 @dataclasses.dataclass(frozen=True)
 class BlockLine:
     """A block as the records show it."""
@@ -266,7 +253,7 @@ def records(report: Report, drawing: Drawing, labels: Mapping[str, str]) -> list
         rate = figures.significant(block.samples / block.seconds) if block.seconds > 0 else None
         started = f"{starts[block.id]:.1f}" if block.id in starts else None
         by_trial.setdefault(block.trial, []).append(BlockLine(block, isolation.get(block.id), rate, started))
-    reasons = {trial.id: _failure(trial) or "" for trial in report.trials}
+    reasons = {trial.id: names.without_figures(trial) or "" for trial in report.trials}
     return [
         RecordGroup(id=trial, label=labels.get(trial, ""), note=reasons.get(trial, ""), blocks=blocks)
         for trial, blocks in by_trial.items()

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from pindiag import figures
 from pindiag.model import Ratio
+from pindiag.report import names
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import BAR, BG, LINE, MUTED, Row
 from pindiag.report.text import clean
@@ -99,11 +100,9 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
 
 
 def _in_place_of_a_dot(row: Row) -> str:
-    status = row.trial.status
     if row.at_most is not None:
         return f"not run: at most {figures.ratio(row.at_most)}"
-    reason = f": {row.trial.reason}" if row.trial.reason else ""
-    return f"{'not run' if status in ('skipped', 'predicted') else status}{reason}"
+    return names.without_figures(row.trial) or row.trial.reason or ""
 
 
 def _limits(ratios: Sequence[Ratio], floor: float | None) -> tuple[float, float]:

@@ -35,7 +35,10 @@ def holding(pss, shm=0, pinned=None):
 def test_a_prediction_stands_beside_its_measurement():
     table = shown(example.sizes()).sweep_table
     assert table.columns[4:6] == ["predicted at most", "measured against it"]
-    assert (cell(table, BEST, "predicted at most"), cell(table, BEST, "measured against it")) == ("5\u202f000", "−3.8 %")
+    assert (cell(table, BEST, "predicted at most"), cell(table, BEST, "measured against it")) == (
+        "5\u202f000",
+        "−3.8 %",
+    )
     assert cell(table, "nw4-pin1-nb1", "measured against it").startswith("+")
     assert cell(table, "nw8-pin0-nb0", "predicted at most") == "–"
 
@@ -51,6 +54,11 @@ def test_without_predictions_there_is_no_column():
             "predicted at most 900 samples/s, because its workers fetch no more",
             900.0,
             "not run: predicted at most 900 samples/s, because its workers fetch no more",
+        ),
+        (
+            "not run: predicted at most 900 samples/s, because 2 workers are slower than 1",
+            900.0,
+            "not run: predicted at most 900 samples/s, because 2 workers",
         ),
         ("the budget left no time for it", 900.0, "not run: the budget left no time for it; predicted at most 900"),
         ("the budget left no time for it", None, "not run: the budget left no time for it"),
