@@ -7,6 +7,7 @@ from typing import Literal
 
 from pindiag import race
 from pindiag.analysis.trials import ratio_of
+from pindiag.gate import unsafe
 from pindiag.journal import Journal
 from pindiag.model import NoiseFloor, Ratio, Recommendation, Trial, Verification
 from pindiag.stats import FEWEST_FOR_INTERVAL, Mean, compare, geometric_mean, paired_ratios
@@ -67,8 +68,11 @@ def _agrees(live: Mean | None, fresh: Mean | None) -> bool | None:
 
 
 def _verified_trial(journal: Journal) -> str | None:
-    tried = {journal.trial(rate.trial) for rate in journal.rates("verify")} - {journal.baseline_id}
-    return next(iter(tried), None)
+    """The leader where it ran; one that was found unsafe meanwhile is none, whatever its launches gave."""
+    ran = [journal.trial(rate.trial) for rate in journal.rates("verify")]
+    tried = [name for name in ran if name != journal.baseline_id and unsafe(journal, name) is None]
+    leader = race.chosen(journal)
+    return leader if leader in tried else next(iter(tried), None)
 
 
 def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation | None:

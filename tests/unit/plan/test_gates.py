@@ -6,6 +6,7 @@ import pytest
 from simulated_script import Noise, Pipeline
 from simulator import Simulation, loader, sweep_spec
 
+from pindiag.analysis.recommend import verification
 from pindiag.journal import Journal
 from pindiag.model import GateBatch, GatePass
 from pindiag.plan.gates import leaders_to_gate
@@ -50,6 +51,7 @@ def test_a_leader_that_fails_makes_way_for_the_next_best(script, spec):
     verified = {order.treatment.id for order in orders if order.purpose == "verify"}
     assert verified == {"nw4-pin0", "nw1-pin0"}
     assert recommended(journal) == "nw1-pin0"
+    assert verification(journal).pairs >= 4
 
 
 def test_where_all_fail_the_script_stays_as_it_is(script, spec):
@@ -57,6 +59,7 @@ def test_where_all_fail_the_script_stays_as_it_is(script, spec):
     assert chosen(journal) == recommended(journal) == journal.baseline_id
     verified = [order.treatment.id for order in orders if order.purpose == "verify"]
     assert sorted(verified) == ["nw1-pin0", "nw4-pin0"], "it had left the race, and failed in its first launch"
+    assert verification(journal) is None
 
 
 def test_without_verification_the_race_compares(script, spec):
