@@ -94,8 +94,8 @@ def _of_starts(run: RunEvidence) -> Iterator[Fact]:
     share = min(sum(starts_s) / spent_s, 1.0) if starts_s and spent_s else None
     source = f"{len(starts_s)} starts in live launches"
     yield _fact("race_startup_share", share, "1", source, "no live launch started workers" if live else NO_LIVE)
-    orders = (order for launch in live for order in launch.block_orders)
-    why = next((order.why_seconds for order in orders if order.why_seconds is not None), None)
+    latest_first = (order for launch in reversed(live) for order in reversed(launch.block_orders))
+    why = next((order.why_seconds for order in latest_first if order.why_seconds is not None), None)
     rounds = max((mean.count for mean in race.standings(run.journal).values()), default=0)
     words = None if why is None else f"{why}: {rounds} round{'s' * (rounds != 1)} of configurations"
     yield _fact("block_length", words, None, "orders of live launches", "blocks had the usual length")

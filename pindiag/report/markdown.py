@@ -120,7 +120,7 @@ def _notes(report: Report, spec: RunSpec) -> list[str]:
         f"Against it: {'; '.join(against)}." if against else "",
         " ".join(f"{word}: {', '.join(found)}." for word, found in kinds.items() if found),
         f"Not measured because: {'; '.join(gaps[:_MOST_GAPS])}{more}." if gaps else "",
-        " ".join(limits(report)),
+        *limits(report),
         _step(next_step(report, spec)),
         _machine(report, spec),
     ]

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from .product import Product
+from pindiag.model import BlockLoad, LoaderIterated
+from pindiag.store import RunDirectory
+
+from .product import Product, train
 
 pytestmark = pytest.mark.integration
 
@@ -47,3 +50,21 @@ def test_another_batch_size_runs_beside_the_sweep(product: Product) -> None:
     assert report.recommendation.trial in ("nw4-pin0", "nw0-pin0")
     assert "nw4-pin0-bs64" not in report.recommendation.frontier
     assert "Other batch sizes" in (product.folder / "out" / "summary.md").read_text()
+
+
+def test_workers_that_are_dear_to_start_get_longer_blocks(product: Product) -> None:
+    """Spawned workers import the script, which takes its time there; what ran beside each block is known."""
+    script = train(product.folder / "train.py", arguments="num_workers=1, multiprocessing_context='spawn'")
+    script.write_text(script.read_text() + "else:\n    time.sleep(1.5)\n")
+    done = product("run", "train.py", "--sweep", "--budget", "20s", "--no-verify", "-o", "out")
+    assert done.returncode == 0, done.stderr
+    report, records = product.report(), RunDirectory.open(product.folder / "out").records()
+    facts = {fact.name: fact for fact in report.facts if fact.trial is None}
+    starts = [record for record in records if isinstance(record, LoaderIterated) and record.worker_pids]
+    assert starts
+    assert all(record.start_method == "spawn" and (record.first_batch_ms or 0) > 1500 for record in starts)
+    assert facts["race_startup_share"].value > 0
+    assert str(facts["block_length"].value).startswith("starting workers took ")
+    loads = {record.block for record in records if isinstance(record, BlockLoad)}
+    assert loads and loads <= {block.id for block in report.blocks}
+    assert facts["disturbed_blocks"].value is not None
