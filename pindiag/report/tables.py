@@ -82,7 +82,10 @@ SPEED: Mapping[str, _Column] = {
         _of_trial(lambda trial: trial.versus_baseline.p_corrected if trial.versus_baseline else None),
         figures.p_value,
     ),
-    PREDICTED: (_of_trial(lambda trial: trial.predicted_samples_per_second), figures.significant),
+    PREDICTED: (
+        _of_trial(lambda trial: trial.predicted_samples_per_second if trial.samples_per_second else None),
+        figures.significant,
+    ),
     OFF: (_of_trial(_over_prediction), figures.off),
     **{stage: (_stage(stage), figures.milliseconds) for stage in (*names.STAGES, "rest")},
     "step, ms": (lambda _, steps: steps.total if steps else None, figures.milliseconds),

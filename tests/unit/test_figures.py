@@ -55,3 +55,7 @@ def test_any_float_becomes_text(value):
         assert format_(value)
     for format_ in (figures.byte_size, figures.share, figures.floor, figures.p_value):
         assert format_(value)
+
+
+def test_off_has_a_sign():
+    assert [figures.off(ratio) for ratio in (1.2, 0.962, 1.0)] == ["+20 %", "−3.8 %", "+0 %"]
