@@ -32,6 +32,7 @@ from pindiag.model import (
     TargetEnded,
     TargetFailed,
     TransferSite,
+    WholeEpochs,
     Window,
     WorkerBatch,
 )
@@ -87,6 +88,8 @@ class FakeScript:
     accelerator: str | None = None
     overhead_s: float = 0.6
     startup_s: float = 2.0
+    between_s: float = 0.0
+    """What it does between its epochs, e.g. validation."""
     hang_s: float = 30.0
     fails: dict[str, str] = field(default_factory=dict)
     """Trial to the reason why it fails."""
@@ -253,8 +256,18 @@ class FakeScript:
     def block(self, order: LaunchOrder, trial: str, made: Configuration) -> None:
         wanted = order.blocks[0]
         rate = self.rate(made) * self.random.lognormvariate(0, self.noise)
-        steps = max(round(wanted.seconds * rate / 64), 4)
+        steps = wanted.steps if wanted.epochs and wanted.steps else max(round(wanted.seconds * rate / 64), 4)
         seconds = steps * 64 / rate
+        whole = None
+        if wanted.epochs:
+            whole = WholeEpochs(
+                epochs=wanted.epochs,
+                startup_s=0.2,
+                steady_steps=steps,
+                steady_samples=steps * 64,
+                steady_seconds=seconds,
+            )
+            seconds += wanted.epochs * self.between_s
         common = {"block": wanted.block, "trial": trial}
         self.add(BlockPhase(**self.at(), **common, phase="settling"))
         self.add(BlockPhase(**self.at(0.3), **common, phase="counting"))
@@ -312,6 +325,7 @@ class FakeScript:
                 else None,
                 missing={} if self.accelerator else {"host_allocator": "no CUDA", "transfer_ms": "no accelerator"},
                 probe_us_per_step=6.0,
+                epochs=whole,
             )
         )
         self.add(MemoryRead(**self.at(0.05), **common, pss_bytes=1 << 30, worker_pss_bytes=1 << 29, shm_bytes=1 << 28))

@@ -201,3 +201,26 @@ def test_snapshot_of_too_many_files(journal: Journal) -> None:
     assert taken.reason is not None
     shutil.rmtree(journal.work)
     assert taken.changes(kept.Snapshot.take([journal.work], journal.run)) == []
+
+
+def test_a_run_that_goes_on_keeps_its_new_files_until_its_end(journal: Journal) -> None:
+    journal.run.write_spec(spec(journal.work / "train.py", journal.work))
+    journal.note("cache", "created", launch=1)
+    cache = journal.write("cache")
+    assert [settled.launch for settled in kept.settle_unsettled(journal.run, resumed=True)] == [1]
+    assert cache.exists()
+    assert [settled.launch for settled in kept.settle_unsettled(journal.run)] == [0]
+    assert not cache.exists()
+
+
+def test_what_the_user_made_between_two_parts_of_a_run_stays(journal: Journal) -> None:
+    journal.run.write_spec(spec(journal.work / "train.py", journal.work))
+    journal.note("results.csv", "created", launch=1)
+    journal.write("results.csv")
+    assert [settled.launch for settled in kept.settle_unsettled(journal.run)] == [1, 0]
+    own = journal.write("results.csv", "the user's own")
+    journal.note("later", "created", launch=2)
+    later = journal.write("later")
+    assert [settled.launch for settled in kept.settle_unsettled(journal.run)] == [2, 0]
+    assert own.read_text() == "the user's own"
+    assert not later.exists()
