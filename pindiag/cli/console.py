@@ -105,11 +105,11 @@ def sections(shown: Sequence[Section], *, stderr: bool = False) -> None:
     """Print titled tables and sentences, one under another."""
     console = _console(stderr=stderr)
     for number, section in enumerate(shown):
-        console.print(f"{chr(10) * (number > 0)}{section.title}".translate(_CONTROL), style="bold", markup=False)
+        _say(console, f"{chr(10) * (number > 0)}{section.title}", "bold")
         if section.rows:
             console.print(_table(section.header or ("",) * len(section.rows[0]), section.rows, bool(section.header)))
         for note in section.notes:
-            console.print(note.translate(_CONTROL), markup=False)
+            _say(console, note)
 
 
 def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:
@@ -122,33 +122,37 @@ def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str 
         sys.stderr.write(report.target.error.rstrip() + "\n")
     console = _console(stderr=to_stdout)
     if quiet:
-        console.print(report.verdict.headline, markup=False)
+        _say(console, report.verdict.headline)
     else:
         _print_findings(console, report)
-        console.print(f"Report: {run_directory / 'report.html'}", markup=False)
+        _say(console, f"Report: {run_directory / 'report.html'}")
     if to_stdout:
         payload(content)
 
 
+def _say(console: Console, text: str, style: str = "") -> None:
+    console.print(text.translate(_CONTROL), style=style, markup=False)
+
+
 def _print_findings(console: Console, report: Report) -> None:
-    console.print(report.verdict.headline, style="bold", markup=False)
+    _say(console, report.verdict.headline, "bold")
     primary = next((f for f in report.findings if f.cause == report.verdict.primary_cause), None)
     if primary is not None:
         shown = [fix for fix in primary.fixes if fix.effect is not None and fix.effect.kind != "predicted"]
         for fix in shown[:1]:
             _print_fix(console, fix)
     for finding in _worth_a_line(report.findings):
-        console.print(f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}", markup=False)
+        _say(console, f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}")
 
 
 def _print_fix(console: Console, fix: Fix) -> None:
     unsafe = f" Not recommended: {fix.safety.reason}" if fix.safety.status == "failed" else ""
-    console.print(f"{fix.summary}{unsafe}", markup=False)
+    _say(console, f"{fix.summary}{unsafe}")
     for line in (fix.patch or "").splitlines():
         style = {"+": "blue", "-": "dim"}.get(line[:1], "")
-        console.print(f"    {line}", style=style, markup=False)
+        _say(console, f"    {line}", style)
     for line in (fix.snippet or "").splitlines():
-        console.print(f"  To do by hand: {line}", markup=False)
+        _say(console, f"  To do by hand: {line}")
 
 
 def _worth_a_line(findings: Sequence[Finding]) -> list[Finding]:

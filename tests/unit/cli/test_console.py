@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
-from pindiag.cli import ci, group
+from pindiag.cli import ci, console, group
+
+from ..report import example
 
 BOLD = "\x1b[1m"
 
@@ -108,3 +111,16 @@ def test_every_command_has_help_in_whole_sentences_and_takes_color(name, pindiag
     assert said.code == 0
     assert "--color [auto|always|never]" in said.out
     assert group.commands[name].get_short_help_str(limit=200).endswith(".")
+
+
+def test_a_verdict_does_not_steer_the_terminal(nowhere, capsys):
+    hostile = {"patch": "-\x1b[2J\n+\ttab", "snippet": "\x07"}
+    fixes = [msgspec.structs.replace(fix, **hostile) for one in example.confirmed().findings for fix in one.fixes]
+    findings = [msgspec.structs.replace(one, fixes=fixes, title="\x1b[2J") for one in example.confirmed().findings]
+    console.verdict(
+        msgspec.structs.replace(example.confirmed(), findings=findings), nowhere, quiet=False, json_path=None
+    )
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "    -␛[2J\n" in said
+    assert "To do by hand: ␇" in said
