@@ -91,7 +91,7 @@ def _crowded(load: BlockLoad) -> Disturbance | None:
     cpus, foreign, own = load.cpus, load.foreign_cpus, load.target_cpus
     if cpus is None or foreign is None or own is None or foreign < FOREIGN_SHARE * cpus:
         return None
-    used = f"other processes used {foreign:.1f} of {cpus} CPUs"
+    used = f"other processes and the kernel used {foreign:.1f} of {cpus} CPUs"
     if load.queued_share is None:
         return Disturbance("others", used) if foreign + own >= CROWDED_SHARE * cpus else None
     if load.queued_share < QUEUED_SHARE:

@@ -40,9 +40,10 @@ def test_what_a_treatment_does_to_itself_is_no_disturbance(quiet):
         (
             {"foreign_cpus": 1.3, "cpus": 2, "queued_share": 0.35},
             "others",
-            "other processes used 1.3 of 2 CPUs; the target queued 35 % of the time in which it wanted a CPU",
+            "other processes and the kernel used 1.3 of 2 CPUs; "
+            "the target queued 35 % of the time in which it wanted a CPU",
         ),
-        ({"foreign_cpus": 4.4, "queued_share": None}, "others", "other processes used 4.4 of 8 CPUs"),
+        ({"foreign_cpus": 4.4, "queued_share": None}, "others", "other processes and the kernel used 4.4 of 8 CPUs"),
         ({"stolen_cpus": 0.4}, "host", "the host of this virtual machine took 0.4 CPUs away"),
         (
             {"throttled_share": 0.3, "quota_cpus": 4.0, "target_cpus": 1.5},

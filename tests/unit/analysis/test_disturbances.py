@@ -58,7 +58,7 @@ def test_what_has_no_other_beside_it_counts_and_is_marked(live):
     analysis = with_loads(live, {number}).analysed()
     found = figures(analysis, number)
     assert found.status == "counted"
-    assert found.reason.startswith("disturbed: other processes used 4.0 of 8 CPUs")
+    assert found.reason.startswith("disturbed: other processes and the kernel used 4.0 of 8 CPUs")
     assert found.reason.endswith("it counts all the same")
     blocks = len(analysis.blocks)
     assert fact(analysis, "disturbances").value == (

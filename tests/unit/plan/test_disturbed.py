@@ -1,5 +1,7 @@
 """Blocks that something outside disturbs: repeated once, at the end of their round, unless the machine is like that."""
 
+import random
+
 import pytest
 from simulated_script import Noise, Pipeline
 from simulator import Simulation, loader, sweep_spec
@@ -80,3 +82,25 @@ def test_on_a_machine_that_is_always_busy_nothing_is_repeated(calm):
     busy = simulate(lambda order, second: order.block % 2 == 1)
     assert Journal(busy.records).launches[0].load_is_usual
     assert live_rounds(busy)[1] == live_rounds(calm)[1]
+
+
+class Unseen(Beside):
+    """The same, where the platform does not tell it."""
+
+    def _record(self, order, trial, *rest, **more):
+        Simulation._record(self, order, trial, *rest, **more)
+
+
+def regret(kind, seed):
+    draw = random.Random(seed)
+    pipeline = Pipeline(fetch_s=draw.uniform(0.005, 0.08), compute_s=draw.uniform(0.002, 0.02), accelerator=None)
+    run = kind(sweep_spec(verify=False), loader(), pipeline, Noise(block=0.03), seed=seed)
+    run.busy = lambda order, second: draw.random() < 0.12
+    journal = Journal(run.run().records)
+    assert run.spent_s <= run.spec.budget_s + run.dearest_s
+    steps_s = [pipeline.step_s(made) for made in journal.treatments.values() if made.kind == "configuration"]
+    return pipeline.step_s(journal.treatments[chosen(journal)]) / min(steps_s) - 1
+
+
+def test_what_is_seen_does_less_harm_than_what_is_not():
+    assert sum(regret(Beside, seed) for seed in range(24)) < 0.7 * sum(regret(Unseen, seed) for seed in range(24))
