@@ -116,7 +116,8 @@ class TrialEvidence:
         if len(counted) == 2:
             return "live" if self.id == self.run.journal.baseline_id else "fresh"
         turns = [launch for launch in self._raced if self._counted(launch)]
-        turns = turns or [launch for launch in self._raced if self._tried(launch) or self._planned(launch)]
+        turns = turns or [launch for launch in self._raced if self._tried(launch)]
+        turns = turns or [launch for launch in self._raced if self._planned(launch)]
         return turns[-1].isolation if turns else "fresh"
 
     @cached_property

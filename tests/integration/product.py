@@ -78,16 +78,23 @@ def train(
 
 
 class Product:
-    """`pindiag` in a folder, with a mark in the environment by which all its processes can be found."""
+    """`pindiag` in a folder, with a mark in the environment by which all its processes can be found.
+
+    Attributes:
+        before: words before the command, e.g. one that limits what it may do.
+        module: what stands in for `pindiag`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.before: list[str] = []
+        self.module = "pindiag"
         self.mark = uuid.uuid4().hex
         self.environment = {**os.environ, "PINDIAG_TEST_MARK": self.mark, "COLUMNS": "200"}
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "pindiag", *words],
+            [*self.before, sys.executable, "-m", self.module, *words],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,
