@@ -62,7 +62,7 @@ def run(
     args: Sequence[str] = (),
     sweep: bool = False,
     grid: str | None = None,
-    sweep_batch_size: str | None = None,
+    batch_sizes: Sequence[int] | None = None,
     budget_s: float = 300.0,
     rounds: int = 6,
     steps: int | None = None,
@@ -93,14 +93,12 @@ def run(
 
     from pindiag.launch.cpus import usable_cpus
     from pindiag.launch.tenancy import is_held, tenancy
-    from pindiag.plan.batch_size import parse_batch_sizes
     from pindiag.plan.grid import parse_grid
 
     progress = progress or Silence()
     python = precheck.interpreter(python)
     if grid is not None:
         parse_grid(grid)
-    batch_sizes = None if sweep_batch_size is None else parse_batch_sizes(sweep_batch_size)
     if loader is not None:
         precheck.check_place(loader)
     place = target if module else precheck.script(target)
@@ -116,7 +114,7 @@ def run(
         command=["pindiag", *sys.argv[1:]],
         sweep=sweep or batch_sizes is not None,
         grid=grid,
-        batch_sizes=batch_sizes,
+        batch_sizes=None if batch_sizes is None else list(batch_sizes),
         budget_s=budget_s,
         rounds=rounds,
         steps=steps,

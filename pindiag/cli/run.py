@@ -47,6 +47,21 @@ class Size(click.ParamType[int]):
         return int(float(match[1]) * _UNITS_BYTES[match[2]])
 
 
+class BatchSizes(click.ParamType[list[int]]):
+    """Sizes, from "32,64,128"; none from "default", which stands for the option alone."""
+
+    name = "sizes"
+
+    def convert(self, value: str | list[int], param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        """Return each size once; fails on anything else than whole numbers from 1."""
+        if isinstance(value, list):
+            return value
+        words = [] if value == "default" else [word.strip() for word in value.split(",")]
+        if not all(word.isdecimal() and int(word) > 0 for word in words):
+            self.fail(f"{value!r} is no list of sizes such as 32,64,128. Alone, it stands behind TARGET.", param, ctx)
+        return list(dict.fromkeys(int(word) for word in words))
+
+
 @click.command("run", cls=Configurable)
 @click.argument(
     "words",
@@ -65,6 +80,7 @@ class Size(click.ParamType[int]):
 )
 @click.option(
     "--sweep-batch-size",
+    type=BatchSizes(),
     metavar="[SIZE,...]",
     is_flag=False,
     flag_value="default",
@@ -113,7 +129,7 @@ def command(
     module: str | None,
     sweep: bool,
     grid: str | None,
-    sweep_batch_size: str | None,
+    sweep_batch_size: list[int] | None,
     budget: float,
     rounds: int,
     steps: int | None,
@@ -164,7 +180,7 @@ def command(
                 args=args,
                 sweep=sweep,
                 grid=grid,
-                sweep_batch_size=sweep_batch_size,
+                batch_sizes=sweep_batch_size,
                 budget_s=budget,
                 rounds=rounds,
                 steps=steps,

@@ -3,9 +3,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from pindiag.errors import UsageError
 from pindiag.journal import Journal
-from pindiag.plan.batch_size import batch_sizes, parse_batch_sizes
+from pindiag.plan.batch_size import batch_sizes
 from pindiag.plan.schedule import next_order
 from pindiag.race import beside, chosen, race_rates, standings
 from pindiag.stats import geometric_mean, paired_ratios
@@ -17,14 +16,6 @@ def played(script, spec):
     fake = script(rate=lambda made: 1000.0 * made.batch_size / 64, noise=0.01)
     orders = fake.play(partial(next_order, spec(batch_sizes=[], budget_s=600.0)))
     return orders, Journal(fake.records)
-
-
-def test_sizes_are_whole_numbers_from_one():
-    assert parse_batch_sizes("64, 32,64") == [64, 32]
-    assert parse_batch_sizes("default") == []
-    for wrong in ("train.py", "0", "32,", "-4", "1.5"):
-        with pytest.raises(UsageError, match="is no batch size"):
-            parse_batch_sizes(wrong)
 
 
 def test_half_twice_and_four_times_are_tried_by_default(script):
