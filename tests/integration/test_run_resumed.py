@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from .product import Product, train
 pytestmark = pytest.mark.integration
 
 OBSTINATE = """
-import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 torch.multiprocessing.set_sharing_strategy("file_system")
 def apart(worker):
