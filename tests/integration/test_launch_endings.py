@@ -67,7 +67,7 @@ def test_answer_after_the_last_block(tmp_path: Path, profile: bool, answer: str)
 ENDS = {
     "raises": ("failed", "exit status 1", "ValueError: planted"),
     "ends_early": ("ok", "exit status 0", None),
-    "worker_dies": ("failed", "exit status 1", "is killed by signal: Killed"),
+    "worker_dies": ("failed", "exit status 1", "a worker was killed by SIGKILL, which pindiag did not send"),
     "kills_itself": ("failed", "killed by SIGKILL", "SIGKILL, which pindiag did not send"),
     "closes_pipe": ("failed", "exit status 7", "exit status 7"),
     "never_steps": ("failed", "killed by pindiag", "no training step within 0.5 s (--wait)"),

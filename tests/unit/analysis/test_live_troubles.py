@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from synthetic_pipeline import ablations
 
+from pindiag.journal import Journal
 from pindiag.model import (
     Block,
     BlocksOrdered,
@@ -42,6 +43,15 @@ def test_a_treatment_that_kills_the_launch_has_failed_and_no_other(live):
     assert {t.status for t in found.trials if t.id != LEADER} <= {"measured", "skipped"}
     assert found.target.error is None
     assert_honest(found)
+
+
+def test_a_treatment_that_failed_live_and_was_given_up_before_its_fresh_turn_has_failed(live):
+    cut = cut_in(live, LEADER, reason="out of memory: no room")
+    made = next(order.treatment for order in Journal(cut.records).launches[-1].block_orders if order.trial == LEADER)
+    order = LaunchOrder(purpose="round", isolation="fresh", treatment=None, blocks=[], planned=[made])
+    fresh = LaunchBegan(launch=LIVE + 1, t_ns=cut.records[-1].t_ns + 1, pid=1, order=order)
+    found = dataclasses.replace(cut, records=[*cut.records, fresh]).analysed()
+    assert (trial(found, LEADER).status, trial(found, LEADER).reason) == ("failed", "out of memory: no room")
 
 
 def test_a_live_launch_without_a_block_is_the_scripts_failure_only_under_the_baseline(live):
