@@ -12,7 +12,7 @@ from pindiag.journal import Journal
 from pindiag.launch.cpus import usable_cpus
 from pindiag.launch.session import Session
 from pindiag.launch.surroundings import Decide
-from pindiag.model import AnyRecord, Block, BlockOrder, LaunchOrder, NextBlocks, RunSpec, Treatment
+from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, NextBlocks, RunSpec, Treatment
 from pindiag.store import RunDirectory
 
 
@@ -64,12 +64,6 @@ def as_written(seconds: float) -> LaunchOrder:
     """One block of the script as written."""
     block = BlockOrder(block=1, round=1, trial="baseline", seconds=seconds)
     return LaunchOrder(purpose="discover", treatment=None, blocks=[block])
-
-
-def again(block: Block, treatment: Treatment, number: int) -> LaunchOrder:
-    """A launch of its own for the same treatment, round and counted steps as a block had."""
-    order = BlockOrder(block=number, round=block.round, trial=treatment.id, seconds=block.seconds, steps=block.steps)
-    return LaunchOrder(purpose="round", treatment=treatment, blocks=[order])
 
 
 def of_treatment(treatment: Treatment, turn: int, number: int, seconds: float) -> LaunchOrder:

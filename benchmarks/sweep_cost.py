@@ -5,17 +5,22 @@
 
 Prints {"cases": [{"sample", "wall_ratio", "regret", "regret_ci95", ...}]}.
 
-wall_ratio: wall time of `pindiag run --sweep --no-verify` over that of a run which gives every counted block of it,
-by the same treatment with the same counted steps, a launch of its own. The samples named are launched again in this
-way; with --quick, every launch is reckoned from a single one that was measured.
+wall_ratio: wall time of `pindiag run --sweep --no-verify` over that of an exhaustive grid: at least 12 configurations
+in `--rounds` rounds, each a fresh launch with a block of the sweep's own counted length. Of these rounds `--launched`
+are really launched, and their wall time is scaled to all (`grid`: configurations, rounds, rounds launched, wall time as
+scaled). With --quick the other side is a run which gives every counted block of the sweep a launch of its own, each
+reckoned from a single one that was measured.
 
-regret: how much longer the recommended configuration takes than the best one: 0.03 is 3 %. In the launches made again
-the best one is chosen on odd rounds, and compared with the recommended one on even rounds. With --quick two targets
-consist of waits of known length, so that the truth is arithmetic.
+regret: how much longer the recommended configuration takes than the best one of the grid: 0.03 is 3 %. The best one is
+chosen on odd rounds of the grid and compared with the recommended one on even rounds, and the other way round, so that
+no round judges what it has chosen. With --quick two targets consist of waits of known length, so that the truth is
+arithmetic.
 """
 
 from __future__ import annotations
 
+import argparse
+import random
 import statistics
 import subprocess
 import sys
@@ -27,16 +32,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import command
-from fresh_launches import again, as_written, launch_all, spec_of
+from fresh_launches import as_written, launch_all, of_treatment, spec_of
 
 from pindiag.journal import Journal
-from pindiag.model import Block, Configuration
+from pindiag.model import Block, Configuration, LaunchOrder, Treatment
+from pindiag.plan.grid import whole_grid
+from pindiag.plan.treatments import baseline_treatment, treatment
 from pindiag.stats import Interval, Mean, Rate, compare, geometric_mean, paired_ratios
 from pindiag.store import RunDirectory
 
 HERE = Path(__file__).resolve().parent
 SAMPLES = HERE.parent / "samples"
 WAITS = HERE / "targets" / "waits.py"
+FEWEST_IN_GRID = 12
 
 
 @dataclass(frozen=True)
@@ -136,22 +144,51 @@ def choose(rates: Sequence[Rate], baseline: str) -> str:
 
 
 def regret(journal: Journal, recommended: str) -> tuple[float | None, Interval | None]:
-    """How much longer the recommended configuration takes than the one which is best in odd rounds, in even ones.
+    """How much longer the recommended configuration takes than the best one, in rounds that did not choose it.
 
-    None where no even round has both.
+    None where there is only one round, or none that has both.
     """
-    competing = {name for name, made in journal.treatments.items() if made.kind == "configuration"}
-    rates = [rate for rate in journal.rates("round") if rate.trial in competing]
-    judging = [rate for rate in rates if rate.round % 2 == 0]
-    compared = {rate.trial for rate in judging}
-    choosing = [rate for rate in rates if rate.round % 2 and rate.trial in compared]
-    if not choosing:
+    competing = {name for name, made in journal.treatments.items() if made.competes}
+    rates = [rate for rate in journal.rates("discover", "round") if rate.trial in competing]
+    halves = [[rate for rate in rates if rate.round % 2 == parity] for parity in (0, 1)]
+    if not all(halves):
         return None, None
-    best = choose(choosing, journal.baseline_id or "")
-    if best == recommended:
-        return 0.0, (0.0, 0.0)
-    ratios = paired_ratios(judging, recommended).get(best)
+    baseline = journal.baseline_id or ""
+    ratios = [
+        ratio
+        for choosing, judging in (halves, halves[::-1])
+        for ratio in _best_over(choose(choosing, baseline), recommended, judging)
+    ]
     return _beyond_one(geometric_mean(ratios)) if ratios else (None, None)
+
+
+def _best_over(best: str, recommended: str, judging: Sequence[Rate]) -> list[float]:
+    """Ratios in the judging rounds; 1 where both are the same."""
+    if best == recommended:
+        return [1.0] * len({rate.round for rate in judging if rate.trial == best})
+    return paired_ratios(judging, recommended).get(best, [])
+
+
+def exhaustive(baseline: Configuration, cpus: int, accelerator: str | None) -> list[Treatment]:
+    """The script as written and the whole grid, with more prefetching until at least 12 are compared."""
+    found = {made.id: made for made in (baseline_treatment(baseline), *whole_grid(baseline, cpus, accelerator))}
+    workers = sorted({made.configuration.num_workers for made in found.values()} - {0})
+    further = (
+        treatment(baseline, {"num_workers": n, "prefetch_factor": p}) for p in (8, 1, 16, 3, 32) for n in workers
+    )
+    for made in further:
+        if len(found) >= FEWEST_IN_GRID:
+            break
+        found.setdefault(made.id, made)
+    return list(found.values())
+
+
+def in_rounds(grid: Sequence[Treatment], rounds: int, seconds: float) -> list[LaunchOrder]:
+    """One launch of each in every round, in random order; the very first one finds the loader."""
+    turns = [
+        (number, made) for number in range(1, rounds + 1) for made in random.Random(number).sample(grid, len(grid))
+    ]
+    return [of_treatment(made, number, place, seconds) for place, (number, made) in enumerate(turns, start=1)]
 
 
 def _beyond_one(mean: Mean) -> tuple[float, Interval | None]:
@@ -214,17 +251,53 @@ def quick(folder: Path) -> list[dict[str, object]]:
     return cases
 
 
-def full(name: str, words: Sequence[str], arguments: Sequence[str], folder: Path) -> dict[str, object]:
-    """Sweep a sample, then launch all its blocks again."""
+def full(name: str, asked: argparse.Namespace, arguments: Sequence[str], folder: Path) -> dict[str, object]:
+    """Sweep a sample, then launch an exhaustive grid of it.
+
+    Raises:
+        SystemExit: the sweep failed, or recommends nothing.
+    """
     script = SAMPLES / f"{name}.py"
-    swept = sweep(script, folder / name, words, arguments)
-    journal = swept.journal
-    orders = [
-        again(block, journal.treatments[journal.trial(block.trial)], number)
-        for number, block in enumerate(swept.blocks, start=1)
+    words = [
+        "--no-verify",
+        "--budget",
+        asked.budget,
+        "--rounds",
+        str(asked.rounds),
+        *(["--grid", asked.grid] if asked.grid else []),
     ]
-    fresh = launch_all(spec_of(script, arguments), orders, folder / f"{name}-fresh")
-    return case(name, swept, launched_s(fresh), regret(fresh, swept.recommended))
+    swept = sweep(script, folder / name, words, arguments)
+    found, spec = swept.journal.chosen, spec_of(script, arguments)
+    if found is None:
+        raise SystemExit(f"the sweep of {script} found no loader")
+    grid = exhaustive(found.configuration, spec.usable_cpus, found.accelerator)
+    known = {made.id for made in grid}
+    grid += [
+        made for made in swept.journal.treatments.values() if made.id == swept.recommended and made.id not in known
+    ]
+    fresh = launch_all(spec, in_rounds(grid, asked.launched, block_s(swept.journal)), folder / f"{name}-fresh")
+    whole_s = launched_s(fresh) / asked.launched * asked.rounds
+    figures = {
+        "configurations": len(grid),
+        "rounds": asked.rounds,
+        "launched_rounds": asked.launched,
+        "wall_s": whole_s,
+    }
+    return case(name, swept, whole_s, regret(fresh, swept.recommended)) | {
+        "grid": figures,
+        "tried": tried(swept.journal),
+    }
+
+
+def block_s(journal: Journal) -> float:
+    """The counted length that the sweep asked for, in the median of its blocks."""
+    return statistics.median(order.seconds for launch in journal.launches for order in launch.block_orders)
+
+
+def tried(journal: Journal) -> int:
+    """Configurations that ran, the script as written among them."""
+    ran = {journal.trial(block.trial) for block in journal.blocks("discover", "round")}
+    return sum(journal.treatments[name].competes for name in ran)
 
 
 def main() -> None:
@@ -232,17 +305,16 @@ def main() -> None:
     parser = command.parser(__doc__, quick="two targets with planted waits, in less than a minute")
     parser.add_argument("samples", nargs="*", help="names of scripts in samples/; what follows -- are their arguments")
     parser.add_argument("--budget", default="5m")
-    parser.add_argument("--rounds", default="6")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--launched", type=int, default=6, help="rounds of the exhaustive grid that are launched")
     parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
     own, arguments = command.at_dashes(sys.argv[1:])
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
-    words = ["--no-verify", "--budget", asked.budget, "--rounds", asked.rounds]
-    words += ["--grid", asked.grid] if asked.grid else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = quick(folder) if asked.quick else [full(each, words, arguments, folder) for each in asked.samples]
+        cases = quick(folder) if asked.quick else [full(each, asked, arguments, folder) for each in asked.samples]
     command.write({"cases": cases}, asked.json)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import sweep_cost
-from fresh_launches import again
 
 from pindiag.journal import Journal
 from pindiag.model import BlockOrder, LaunchOrder, Treatment
@@ -66,15 +67,14 @@ def test_regret_is_measured_in_the_rounds_that_did_not_choose(rounds):
     odd, even = [100, 150, 300], [100, 160, 200]
     journal = rounds({turn: odd if turn % 2 else even for turn in range(1, 7)})
     lost, interval = sweep_cost.regret(journal, "nw2-pin0")
-    assert lost == pytest.approx(200 / 160 - 1)
-    assert interval == pytest.approx((lost, lost))
+    assert lost == pytest.approx(math.sqrt(200 / 160 * 300 / 150) - 1)
+    assert interval[0] < 200 / 160 - 1 < 300 / 150 - 1 < interval[1]
 
 
 def test_what_chance_chose_costs_nothing_in_the_other_rounds(rounds):
     journal = rounds({turn: [100, 190, 200] if turn % 2 else [100, 200, 160] for turn in (1, 2, 3, 4)})
-    lost, interval = sweep_cost.regret(journal, "nw2-pin0")
-    assert lost == pytest.approx(160 / 200 - 1)
-    assert interval is None
+    lost, _ = sweep_cost.regret(journal, "nw2-pin0")
+    assert lost == pytest.approx(math.sqrt(160 / 200) - 1), "odd rounds choose 4 workers, even ones 2"
 
 
 @pytest.mark.parametrize("recommended", ["nw1-pin0", "nw2-pin0"])
@@ -115,9 +115,17 @@ def test_the_time_around_the_launches_counts_for_both_sides(rounds, loader_argum
     assert row["blocks"] == 3
 
 
-def test_a_block_is_launched_again_as_it_was(rounds):
-    journal = rounds({1: [100, 150, 200]})
-    block = journal.blocks("round")[2]
-    made = again(block, journal.treatments[block.trial], 7)
-    assert (made.isolation, made.treatment.id, made.profile) == ("fresh", block.trial, False)
-    assert [(one.block, one.round, one.steps) for one in made.blocks] == [(7, block.round, block.steps)]
+def test_the_grid_of_the_other_side_has_twelve_configurations(loader_arguments):
+    for cpus, accelerator in ((1, None), (2, None), (16, "cuda")):
+        grid = sweep_cost.exhaustive(loader_arguments(num_workers=1), cpus, accelerator)
+        assert len({made.id for made in grid}) == len(grid) >= 12
+        assert grid[0].changes == {}
+
+
+def test_every_configuration_of_the_grid_is_launched_once_a_round(loader_arguments):
+    grid = sweep_cost.exhaustive(loader_arguments(), 2, None)
+    orders = sweep_cost.in_rounds(grid, 2, 1.5)
+    names = [order.treatment.id for order in orders]
+    assert sorted(names[: len(grid)]) == sorted(names[len(grid) :]) == sorted(made.id for made in grid)
+    assert [order.blocks[0].block for order in orders] == list(range(1, len(orders) + 1))
+    assert {order.blocks[0].seconds for order in orders} == {1.5}
