@@ -64,8 +64,9 @@ def test_interrupt_while_workers_sleep(product: Product) -> None:
     time.sleep(1)
     started = time.monotonic()
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
+    _, err = child.communicate(timeout=30)
     assert child.returncode == 130
+    assert err.endswith("Go on with `pindiag run --resume out`.\n")
     assert time.monotonic() - started < 10
     product.wait_until_gone(1)
     assert product.report().target.status == "interrupted"
