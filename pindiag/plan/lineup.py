@@ -142,7 +142,8 @@ class Lineup:
         while extras and self._round_s(alive[:1], extras) > for_three_s:
             extras.pop()
         room = self._room(place, alive, extras, left_s)
-        hopeless = self._hopeless(alive if room < len(alive) else [])
+        short = room < len(alive) and not self._known.spec.exhaustive
+        hopeless = self._hopeless(alive if short else [])
         kept = [made for made in alive if made.id not in hopeless][:room]
         if self._known.searches:
             return self._searched(place, kept, extras, room)

@@ -123,7 +123,7 @@ class Prediction:
         fetch, baseline = self._times.fetch, self._known.journal.baseline
         if fetch is not None and fetch.wall > 0:
             yield Bound(workers / fetch.wall, f"making a batch takes one worker that long, and there are {workers}")
-            on_cpus = fetch.cpu if fetch.cpu < LATENCY_BOUND * fetch.wall else fetch.wall
+            on_cpus = fetch.cpu if self._waits_for_storage else fetch.wall
             if on_cpus > 0:
                 yield Bound(cpus / on_cpus, f"making batches keeps {cpus} CPUs busy")
         if baseline is None or baseline.num_workers == 0:
@@ -166,11 +166,21 @@ class Prediction:
         above = [each for each in row if each[0].configuration.num_workers > own]
         if below:
             nearest, ratio = below[-1]
-            yield Bound(ratio * own / nearest.configuration.num_workers, f"{_workers_of(nearest)} give no more each")
+            scale = self._useful(own) / self._useful(nearest.configuration.num_workers)
+            yield Bound(ratio * scale, f"{_workers_of(nearest)} give no more each, on the CPUs that there are")
         for near, far in [(below[-1:], below[-2:-1]), (above[:1], above[1:2])]:
             if near and far and self._clearly_slower(near[0][0].id, far[0][0].id):
                 (one, ratio), (other, _) = near[0], far[0]
                 yield Bound(ratio, f"{_workers_of(one)} are slower than {other.configuration.num_workers}")
+
+    @property
+    def _waits_for_storage(self) -> bool:
+        fetch = self._times.fetch
+        return fetch is not None and fetch.cpu < LATENCY_BOUND * fetch.wall
+
+    def _useful(self, workers: int) -> int:
+        """As many as can be at work at once."""
+        return workers if self._waits_for_storage else min(workers, max(self._known.spec.usable_cpus, 1))
 
     @cached_property
     def measured(self) -> list[tuple[Treatment, float]]:
