@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from functools import cached_property
 
@@ -9,9 +10,9 @@ import msgspec
 
 from pindiag.journal import Launch
 from pindiag.model import BlockOrder, LaunchOrder
-from pindiag.plan.budget import LEAVING_S, VERIFICATION_SHARE, Budget
+from pindiag.plan.budget import LEAST_S, LEAVING_S, VERIFICATION_SHARE, Budget
 from pindiag.plan.gates import to_gate
-from pindiag.plan.known import Known
+from pindiag.plan.known import BLOCK_S, Known
 from pindiag.race import verification
 
 FEWEST_PAIRS = 4
@@ -68,7 +69,7 @@ class Verification:
         block = self._known.block(number, trial)
         if not self._whole:
             return block
-        return msgspec.structs.replace(block, epochs=EPOCHS, steps=EPOCHS * self._batches)
+        return msgspec.structs.replace(block, epochs=self._epochs, steps=self._epochs * self._batches)
 
     @cached_property
     def _whole(self) -> bool:
@@ -87,12 +88,18 @@ class Verification:
         found = self._known.journal.chosen
         return 0 if found is None or found.iterable else found.batches_per_epoch or 0
 
+    @cached_property
+    def _epochs(self) -> int:
+        """Two, or as many short ones as last as long as a block of steps."""
+        shortest_s = min(self._epoch_s(trial) for trial in (self._known.baseline, self._known.candidate or ""))
+        return max(EPOCHS, math.ceil(BLOCK_S / max(shortest_s, LEAST_S)))
+
     def _launch_s(self, trial: str, *, whole: bool | None = None) -> float:
         """What a launch takes of the budget: as an earlier one did, else as its epochs are reckoned."""
         took = [launch.spent_s for launch in self._launches if launch.measured and self._known.trial(launch) == trial]
         if took:
             return statistics.median(took)
-        return EPOCHS * self._epoch_s(trial) + LEAVING_S if whole or self._whole else self._budget.launch_s
+        return self._epochs * self._epoch_s(trial) + LEAVING_S if whole or self._whole else self._budget.launch_s
 
     def _epoch_s(self, trial: str) -> float:
         """By the blocks and starts of workers so far; what the script does between its epochs is not known yet."""

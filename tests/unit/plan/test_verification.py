@@ -30,6 +30,12 @@ def test_two_natural_epochs_where_they_fit_a_launchs_share(script, spec):
     assert fake.spent_s() <= 1.2 * 300
 
 
+def test_of_short_epochs_as_many_as_last_a_block(script, spec):
+    fake = script(rate=lambda made: 10 * by_workers(made))
+    orders = verifying(fake.play(partial(next_order, spec())))
+    assert {order.blocks[0].epochs for order in orders} == {5}, "0.33 s each, workers started, for blocks of 1.5 s"
+
+
 @pytest.mark.parametrize(
     ("changes", "asked"), [({"rate": lambda made: by_workers(made) / 10}, {}), ({"rate": by_workers}, {"steps": 50})]
 )
