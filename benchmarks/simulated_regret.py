@@ -46,7 +46,7 @@ def pipeline(draw: random.Random) -> Pipeline:
     return Pipeline(
         fetch_s=10 ** draw.uniform(-3.5, -0.7),
         latency=draw.choice([0.0, 0.0, draw.random(), draw.uniform(0.8, 1.0)]),
-        uneven=draw.choice([0.0, draw.random()]),
+        uneven=draw.choice([0.0, draw.uniform(0, 0.3)]),
         hand_off_s=10 ** draw.uniform(-4, -2.5),
         compute_s=10 ** draw.uniform(-3.5, -1),
         host_s=draw.choice([0.0, 10 ** draw.uniform(-4, -2)]),

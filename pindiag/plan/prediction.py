@@ -148,7 +148,7 @@ class Prediction:
         telling = [
             each
             for each in pinned
-            if each[0].id != made.id and 0 < each[0].configuration.num_workers < max(own.num_workers + 1, cpus)
+            if each[0].id != made.id and 0 < each[0].configuration.num_workers <= max(own.num_workers, cpus)
         ]
         alike = [each for each in telling if _same_transfers(each[0], made)]
         for over, ratio in alike or telling:
