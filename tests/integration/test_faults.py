@@ -177,12 +177,12 @@ def test_dataset_that_cannot_be_pickled_and_changes_in_the_main_process(product:
 
 
 def test_script_that_ends_by_itself(product: Product) -> None:
-    train(product.folder / "train.py", body="if step == 40:\n    return")
+    train(product.folder / "train.py", item="time.sleep(0.002)", body="if step == 100:\n    return")
     done = product("run", "train.py", *SHORT, "--grid", "num_workers=0", "--budget", "3s", "--rounds", "1")
     assert done.returncode == 0, done.stderr
     report = product.report()
     assert report.target.status == "ok"
-    assert "the script ended by itself after 40 steps, before all was measured" in page(product)
+    assert "the script ended by itself after 100 steps, before all was measured" in page(product)
     assert len(report.launches) > 1
     check_nothing_left(product)
 
@@ -224,11 +224,11 @@ def test_full_disk_under_the_run_directory(product: Product) -> None:
         pytest.skip("this user may not mount a small disk")
     product.before = before
     fills = """
-    if step == 40:
+    if step == 100:
         with contextlib.suppress(OSError):
             open("out/ballast", "wb", buffering=0).write(bytes(8 << 20))
     """
-    imports(train(product.folder / "train.py", body=fills), "import contextlib")
+    imports(train(product.folder / "train.py", item="time.sleep(0.002)", body=fills), "import contextlib")
     words = [word if word != "out" else "out/run" for word in SHORT]
     done = product("run", "train.py", *words, "--grid", "num_workers=0,1", "--budget", "20s")
     assert done.returncode == 4, done.stderr
