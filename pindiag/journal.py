@@ -372,11 +372,15 @@ class Journal:
 
 
 def _steady_rate(block: Block) -> float | None:
-    """Of the steps after the queue had turned over; None where the epochs were too short to have any."""
+    """Of the steps after the queue had turned over; None where these are less than half of the epochs.
+
+    The last steps of an epoch are flattered: nothing is left for the workers to do beside them.
+    """
     whole = block.epochs
     if whole is None:
         return block.samples / block.seconds
-    return whole.steady_samples / whole.steady_seconds if whole.steady_samples and whole.steady_seconds else None
+    enough = 2 * whole.steady_steps >= block.steps and whole.steady_seconds > 0
+    return whole.steady_samples / whole.steady_seconds if enough else None
 
 
 def _as_next(order: LaunchOrder) -> NextBlocks:

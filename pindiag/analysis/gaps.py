@@ -141,7 +141,7 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
             "verification.ci95": "an interval needs three pairs",
             "verification.epochs": "blocks of steps were compared: two whole epochs do not fit a launch's share of "
             "the budget, or --steps or the loader's unknown length leave none to be counted",
-            "verification.steady_ratio": "its epochs have no more steps than its queue",
+            "verification.steady_ratio": "its epochs are hardly longer than its queue",
             "verification.steady_ci95": "an interval needs three pairs",
             "verification.live_ratio": never_live,
             "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,

@@ -109,7 +109,8 @@ class Verification:
             for block in journal.blocks("discover", "round")
             if journal.trial(block.trial) == trial and block.steps
         ]
-        startup_s = journal.startup_s(journal.launches, trial) or 0.0
+        chose = [launch for launch in journal.launches if launch.purpose != "verify"]
+        startup_s = journal.startup_s(chose, trial) or 0.0
         return startup_s + self._batches * statistics.median(step_s) if step_s else float("inf")
 
     @property

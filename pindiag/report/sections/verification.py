@@ -109,7 +109,9 @@ def _covers(made: Verification) -> str:
 
 def _agreement(made: Verification) -> str:
     if made.agrees_with_live is None:
-        missing = "there was no live ratio" if made.live_ratio is None else "the pairs give no interval"
+        short = made.epochs is not None and made.steady_ratio is None
+        missing = "its epochs are hardly longer than its queue" if short else "the pairs give no interval"
+        missing = "there was no live ratio" if made.live_ratio is None else missing
         return f"Whether live and fresh agree was not measured: {missing}."
     fresh = "the fresh one"
     if made.epochs is not None and made.steady_ratio is not None:
