@@ -142,7 +142,10 @@ class Prediction:
     # ------------------------------------------------------------------------------------------------ of neighbours
 
     def _main_thread(self, made: Treatment) -> Iterator[Bound]:
-        """No faster than the main thread was, had it never waited; with fewer workers, where CPUs were left."""
+        """No faster than the main thread was, had it never waited; with fewer workers, where CPUs were left.
+
+        Where several tell, the shortest time is believed: what else ran on its CPU made it longer in the others.
+        """
         own, cpus = made.configuration, self._known.spec.usable_cpus
         pinned = [each for each in self.measured if each[0].configuration.pin_memory == own.pin_memory]
         telling = [
@@ -151,10 +154,13 @@ class Prediction:
             if each[0].id != made.id and 0 < each[0].configuration.num_workers <= max(own.num_workers, cpus)
         ]
         alike = [each for each in telling if _same_transfers(each[0], made)]
-        for over, ratio in alike or telling:
-            busy = self._times.main_busy(over.id, transfers=bool(alike))
-            if busy:
-                yield Bound(ratio / busy, f"with {over.id} the training process is busy for that long")
+        found = [
+            Bound(ratio / busy, f"with {over.id} the training process is busy for that long")
+            for over, ratio in alike or telling
+            if (busy := self._times.main_busy(over.id, transfers=bool(alike)))
+        ]
+        if found:
+            yield max(found)
 
     def _neighbours(self, made: Treatment) -> Iterator[Bound]:
         """Throughput rises with the workers at most in proportion, and falls once it has begun to fall."""
