@@ -21,6 +21,7 @@ from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
 KNOWN_WELL = 0.05
 """Half-width of a ceiling's log ratio at which more rounds add nothing that a reader acts on."""
 ENOUGH_ROUNDS = 6
+NOT_REACHED = "not run: the search ended before its turn"
 
 
 class Lineup:
@@ -130,7 +131,9 @@ class Lineup:
         most = len(configurations) if self._known.spec.exhaustive else max(room, FEWEST_TRIED)
         late = [*configurations[most:], *extras[len(fitting) :]]
         reason = f"the budget of {self._known.spec.budget_s:.0f} s left no time for it"
-        return self._lineup([*configurations, *extras], {made.id: reason for made in late})
+        waiting = [made for made in self._search.untried if made not in configurations] if self._known.searches else []
+        skipped = {made.id: reason for made in late} | {made.id: NOT_REACHED for made in waiting}
+        return self._lineup([*configurations, *extras, *waiting], skipped)
 
     def later(self, place: int, members: Sequence[Treatment]) -> NextBlocks:
         """Those that stay; when time is short, those that cannot win give way first."""
