@@ -3,7 +3,7 @@
     python benchmarks/cli_cost.py --json -
 
 Prints {"help_ms", "python_ms", "report_s", "report_bytes"}: medians of fresh processes of this interpreter.
-python_ms is a bare interpreter's start. The report is that of a synthetic run of 12 configurations x 6 rounds.
+python_ms is a bare interpreter's start. The report is that of a synthetic run of 24 configurations x 8 rounds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from synthetic_run import write_run
 
 BARE = (sys.executable, "-c", "pass")
 PINDIAG = (sys.executable, "-m", "pindiag")
+CONFIGURATIONS, ROUNDS = 24, 8
 
 
 def wall_s(words: tuple[str, ...], folder: Path) -> float:
@@ -34,7 +35,7 @@ def wall_s(words: tuple[str, ...], folder: Path) -> float:
 
 def measure(folder: Path, *, starts: int, reports: int) -> dict[str, float]:
     """Alternate the two starts, so that both meet the same machine, then make the report some times."""
-    run = write_run(folder / "run")
+    run = write_run(folder / "run", configurations=CONFIGURATIONS, rounds=ROUNDS)
     wall_s((*PINDIAG, "--help"), folder)  # compiles the bytecode, as an installation does
     pairs = [(wall_s((*PINDIAG, "--help"), folder), wall_s(BARE, folder)) for _ in range(starts)]
     helps, bares = zip(*pairs, strict=True)

@@ -29,8 +29,8 @@ OPTIMIZER_MS, SCRIPT_MS = 0.4, 1.8
 
 
 def grid(count: int) -> list[Configuration]:
-    """The baseline and configurations around it, `count` in all."""
-    fields = itertools.product((0, 1, 2, 8), ((False, False), (True, False), (True, True)))
+    """The baseline and configurations around it, `count` in all, of 24 that there are."""
+    fields = itertools.product((0, 1, 2, 8, 6, 12, 16), ((False, False), (True, False), (True, True)))
     at_baseline = [(4, (True, False)), (4, (True, True))]
     others = [
         msgspec.structs.replace(

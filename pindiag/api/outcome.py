@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +41,22 @@ def write(directory: RunDirectory, *, show_paths: bool) -> Report:
         NotARun: the folder holds no run of this schema version.
         DiskFull: there is no room for them.
     """
-    made, drawing, spec = redacted(directory, show_paths=show_paths)
-    publish(directory, made, drawing, spec)
+    with _uncollected():
+        made, drawing, spec = redacted(directory, show_paths=show_paths)
+        publish(directory, made, drawing, spec)
     return made
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Records and traces are many small objects and hold no cycles: looking for some takes a sixth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def publish(directory: RunDirectory, made: Report, drawing: Drawing, spec: RunSpec) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from pindiag import figures
@@ -63,14 +64,14 @@ def sweep(rows: Sequence[Row], floor: NoiseFloor) -> str:
     if not above:
         slower = "" if not below else f"; {_number(len(below))} {'is' if len(below) == 1 else 'are'} slower"
         return f"No configuration is faster than the script as written beyond the noise{slower}"
-    if len(above) == len(decided):
+    if len(above) == len(others):
         return f"Every configuration is faster than the script as written, most of all {_quoted(above[0])}"
     if len(above) <= 2:
         verb = "lies" if len(above) == 1 else "lie"
         words = " and ".join(_quoted(row) for row in above)
         return f"Only {words} {verb} wholly above the script as written"
     furthest = _quoted(above[0])
-    return f"{len(above)} of {len(decided)} configurations lie wholly above the script as written, {furthest} furthest"
+    return f"{len(above)} of {len(others)} configurations lie wholly above the script as written, {furthest} furthest"
 
 
 def frontier(subject: Row, rows: Sequence[Row]) -> str:
@@ -233,11 +234,13 @@ def _median(row: Row) -> float:
 
 
 def _inside(series: Series, values: Sequence[float | None]) -> float | None:
-    """Mean over the blocks."""
+    """Mean over the blocks, which do not overlap."""
+    bands = sorted((band.start_s, band.end_s) for band in series.bands)
+    starts, ends = [start for start, _ in bands], [-math.inf, *(end for _, end in bands)]
     found = [
         value
         for at, value in zip(series.t_s, values, strict=True)
-        if value is not None and math.isfinite(value) and any(band.start_s <= at <= band.end_s for band in series.bands)
+        if value is not None and math.isfinite(value) and at <= ends[bisect_right(starts, at)]
     ]
     return sum(found) / len(found) if found else None
 

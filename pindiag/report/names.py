@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pindiag import figures
@@ -43,7 +44,7 @@ TWEAK_WORDS: Mapping[Tweak, str] = {
 }
 TWEAK_CAUSES: Mapping[Tweak, str] = {"intraop_threads": "intraop_threads_lost", "lazy_sync": "sync_defeats_overlap"}
 """The cause that a tweak takes away."""
-_UNITS = frozenset(("ms", "bytes", "s"))
+_UNIT = re.compile(r"(?<!^)_(?:gb_per_s|bytes_per_s|per_s|ms|bytes|s)$")
 _ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}
 
 
@@ -107,8 +108,8 @@ def words(name: str) -> str:
     """A fact's name as words, without its unit: worker fetch. What holds code or a trial's id stays as it is."""
     if not name.replace("_", "").isalnum():
         return name
-    parts = [_ACRONYMS.get(part, part) for part in name.split("_")]
-    return " ".join(parts[:-1] if len(parts) > 1 and parts[-1] in _UNITS else parts)
+    parts = [_ACRONYMS.get(part, part) for part in _UNIT.sub("", name).split("_")]
+    return " ".join(parts)
 
 
 def spoken_stage(finding: Finding | None) -> str:

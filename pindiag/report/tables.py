@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from pindiag import figures
-from pindiag.model import BlockFigures, Drawing, Report, Trial
+from pindiag.model import BlockFigures, Drawing, Fact, Report, Trial
 from pindiag.report import names
 from pindiag.report.charts._svg import Row
 from pindiag.report.charts.stages import Steps
@@ -261,3 +261,11 @@ def records(report: Report, drawing: Drawing, labels: Mapping[str, str]) -> list
         RecordGroup(id=trial, label=labels.get(trial, ""), note=reasons.get(trial, ""), blocks=blocks)
         for trial, blocks in by_trial.items()
     ]
+
+
+def facts(report: Report) -> dict[str | None, list[Fact]]:
+    """What the rules read, by treatment, those of the run first."""
+    found: dict[str | None, list[Fact]] = {None: []}
+    for fact in report.facts:
+        found.setdefault(fact.trial, []).append(fact)
+    return {trial: of_trial for trial, of_trial in found.items() if of_trial}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from pindiag.model import Drawing, Finding, Fix, Report, RunSpec, SlowStep
+from pindiag.model import Drawing, Fact, Finding, Fix, Report, RunSpec, SlowStep
 from pindiag.report import about, ceilings, conclusions, details, names, rows, tables, text
 from pindiag.report.charts._svg import Chart, Row
 from pindiag.report.charts.stages import Steps
@@ -74,6 +74,8 @@ class View:
     beyond: list[beyond.Change]
     verified: verification.Verified | None
     records: list[tables.RecordGroup]
+    facts: dict[str | None, list[Fact]]
+    """By treatment; None: of the run."""
     environment: list[tuple[str, str | None, str]]
     labels: Mapping[str, str]
     launches: str
@@ -154,6 +156,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         beyond=beyond.changes(report),
         verified=verification.verified(report),
         records=tables.records(report, drawing, labels),
+        facts=tables.facts(report),
         environment=text.environment({k: v for k, v in report.environment.items() if k != REDACTION}),
         labels=labels,
         launches=method.launches(report) if report.launches else "",

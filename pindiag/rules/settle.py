@@ -74,7 +74,7 @@ def settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
         evidence=evidence,
         counter_evidence=against,
         fixes=fixes(ruling, best, facts) if status in ("confirmed", "suspected") else [],
-        experiment=ruling.settled_by if status in OPEN else None,
+        experiment=ruling.settled_by.rstrip(",") if status in OPEN else None,
     )
     return Judged(found, each, best if faster else None, bound, ruling.at_limit)
 

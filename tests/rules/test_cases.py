@@ -45,6 +45,7 @@ def test_case(code, case):
     if "reason" in expected:
         assert expected["reason"] in finding.reason
     assert (finding.experiment is not None) or finding.status not in ("suspected",)
+    assert not (finding.experiment or "").endswith(",")
     assert finding.explanation or finding.reason
 
 

@@ -51,6 +51,9 @@ _STYLE: Any = {
 _METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 _CLUTTER = re.compile(r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<style.*?</style>\s*</defs>", re.DOTALL)
 _IDS = re.compile(r'(\bid="|href="#|url\(#)')
+_PATH = re.compile(r'(?<= d=")[^"]+')
+_FINER = re.compile(r"(?<=\.\d\d)\d+")
+"""Digits of a coordinate below a hundredth of a pixel: nobody sees them, and they are half of a file."""
 _FONT = re.compile(r"(?:(?P<weight>bold|[1-9]00) )?(?P<size>[\d.]+)px\b")
 WIDE_WIDTH, NARROW_WIDTH = 1060, 340
 AXIS_HEIGHT = 26
@@ -214,6 +217,7 @@ def _inline(figure: Figure, slug: str, kind: str, title: str, description: str) 
         figure.savefig(buffer, format="svg", metadata=_METADATA)
     name = f"{slug}-{kind}"
     text = _IDS.sub(rf"\g<1>{name}-", _CLUTTER.sub("", buffer.getvalue()))
+    text = _PATH.sub(lambda path: _FINER.sub("", path[0]), text)
     text = re.sub(r'style="([^"]*)"', _attributes, text)
     found = re.search(r'<svg[^>]*viewBox="([^"]+)"[^>]*>(.*)</svg>', text, re.DOTALL)
     if found is None:

@@ -13,10 +13,12 @@ from matplotlib.figure import Figure
 from pindiag import figures
 from pindiag.model import Series
 from pindiag.report.charts import _svg
-from pindiag.report.charts._svg import ACCENT, BAR, INK, LINE, MUTED, SOFT
+from pindiag.report.charts._svg import BAR, INK, LINE, MUTED
 
 MOST_POINTS = 2000
 """Above it a series is drawn as the least and the largest value of each bin."""
+_FACES = ((INK, "-", "——"), (MUTED, (0, (3, 1)), "– –"), (BAR, (0, (1, 1)), "····"))
+"""Colour, dashes, and the mark that shows both: no line is told by its hue alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,9 +92,9 @@ def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool) -> None:
     bands = [(band.start_s, band.end_s - band.start_s) for band in series.bands]
     top = max(value for _, values in panel.lines for value in values if value is not None) or 1.0
     ax.broken_barh(bands, (0, top * 1.12), facecolors=LINE, linewidth=0, zorder=0)
-    for (_, values), colour in zip(panel.lines, _colours(len(panel.lines)), strict=True):
+    for (_, values), (colour, dashes, _) in zip(panel.lines, _FACES, strict=False):
         times, drawn = _drawn(series.t_s, values)
-        ax.plot(times, drawn, color=colour, linewidth=1.5, solid_joinstyle="round")
+        ax.plot(times, drawn, color=colour, linestyle=dashes, linewidth=1.5, solid_joinstyle="round")
     ax.set(xlim=(0, end or 1.0), ylim=(0, top * 1.12))
     ticks = _svg.nice_ticks(top * 1.12, 3)
     ax.set_yticks(ticks, [panel.text(tick) for tick in ticks])
@@ -110,24 +112,20 @@ def _titles(ax: Axes, panel: Panel) -> None:
     if len(panel.lines) == 1:
         return
     at = -50.0
-    for (name, _), colour in zip(panel.lines, _colours(len(panel.lines)), strict=True):
+    for (name, _), (colour, _, mark) in zip(panel.lines, _FACES, strict=False):
         ax.annotate(
-            "■", (0, 1), xycoords="axes fraction", xytext=(at, 6), textcoords="offset pixels", color=colour, size=11
+            mark, (0, 1), xycoords="axes fraction", xytext=(at, 6), textcoords="offset pixels", color=colour, size=11
         )
         ax.annotate(
             name,
             (0, 1),
             xycoords="axes fraction",
-            xytext=(at + 13, 6),
+            xytext=(at + 22, 6),
             textcoords="offset pixels",
             color=MUTED,
             size=11,
         )
-        at += 34 + 6.6 * len(name)
-
-
-def _colours(count: int) -> Sequence[str]:
-    return (INK, BAR, ACCENT, SOFT)[:count]
+        at += 43 + 6.6 * len(name)
 
 
 def _drawn(times: Sequence[float], values: Sequence[float | None]) -> tuple[list[float], list[float]]:

@@ -6,7 +6,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import BAR, BG, INK
@@ -54,8 +56,10 @@ def _figure(
     steps, waits = np.array(step_ms), np.minimum(wait_ms, step_ms)
     room = (width - left - right) / len(steps)
     wide, edge = (0.8, 1.0) if room > 5 else (1.0, 0.0)
-    ax.bar(numbers, waits, wide, color=BG, edgecolor=BAR, linewidth=max(edge, 0.4))
-    ax.bar(numbers, steps - waits, wide, bottom=waits, color=BAR, edgecolor=BG, linewidth=edge * 0.5)
+    hollow = _columns(numbers, np.zeros(len(steps)), waits, wide)
+    filled = _columns(numbers, waits, steps, wide)
+    ax.add_collection(PolyCollection(hollow, facecolor=BG, edgecolor=BAR, linewidth=max(edge, 0.4)))
+    ax.add_collection(PolyCollection(filled, facecolor=BAR, edgecolor=BG, linewidth=edge * 0.5))
     top = float(steps.max()) * 1.15 or 1.0
     slowest = [number for number in marked if first <= number < first + len(steps)]
     ax.plot(slowest, [steps[number - first] + 0.05 * top for number in slowest], "v", color=INK, markersize=5)
@@ -68,3 +72,12 @@ def _figure(
     at = [first, *(int(tick) for tick in later if tick > first + apart)]
     ax.set_xticks(at, [f"step {at[0]}", *(str(number) for number in at[1:])])
     return figure
+
+
+def _columns(
+    at: NDArray[np.int64], low: NDArray[np.float64], high: NDArray[np.float64], wide: float
+) -> list[NDArray[np.float64]]:
+    """The corners of a column at each place; one collection of them is drawn far faster than as many bars."""
+    left, right = at - wide / 2, at + wide / 2
+    corners = ((left, low), (left, high), (right, high), (right, low))
+    return list(np.stack([np.stack(corner, axis=1) for corner in corners], axis=1))

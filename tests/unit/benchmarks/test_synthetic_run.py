@@ -30,8 +30,8 @@ def test_every_line_decodes(run):
     assert len(run.records()) == lines > 0
 
 
-def test_a_full_sweep_has_twelve_distinct_configurations():
-    assert len({configuration.id for configuration in synthetic_pipeline.grid(12)}) == 12
+def test_the_largest_sweep_has_24_distinct_configurations():
+    assert len({configuration.id for configuration in synthetic_pipeline.grid(24)}) == 24
 
 
 def test_every_round_has_the_baseline_twice_and_the_others_once(journal):

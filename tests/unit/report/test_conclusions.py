@@ -30,6 +30,7 @@ FLOOR = m.NoiseFloor(ratio=1.05, source="x")
     [
         ([(1.4, (1.2, 1.6))], "Every configuration is faster than the script as written, most of all “no workers"),
         ([(1.4, (1.2, 1.6)), (1.0, (0.9, 1.1))], "Only “no workers, pin, non_blocking” lies wholly above"),
+        ([(1.4, (1.2, 1.6)), (0.9, None)], "Only “no workers, pin, non_blocking” lies wholly above"),
         ([(1.04, (1.02, 1.06))], "No configuration is faster than the script as written beyond the noise"),
         ([(0.8, (0.7, 0.9)), (0.7, (0.6, 0.8))], "beyond the noise; two are slower"),
         ([(1.4, None)], "Too few rounds for intervals: nothing is decided"),

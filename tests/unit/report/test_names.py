@@ -16,6 +16,9 @@ from . import live
         ("nw0-pin1 over nw4_pin0", "nw0-pin1 over nw4_pin0"),
         ("num_workers=0", "num_workers=0"),
         ("ms", "ms"),
+        ("transfer_gb_per_s", "transfer"),
+        ("read_bytes_per_s", "read"),
+        ("switches_per_s", "switches"),
     ],
 )
 def test_names_of_facts_as_words(name, wanted):
