@@ -44,7 +44,7 @@ def made(run: RunDirectory) -> Report:
 
 def test_something_is_recorded() -> None:
     fresh = {"article_floats", "augment_resnet", "healthy_compute", "tabular_rows"}
-    others = {"live_encoder_on_cpu", "live_item_every_step", "live_many_small_layers"}
+    others = {"live_encoder_on_cpu", "live_item_every_step", "live_many_small_layers", "search_article_floats"}
     assert fresh | {f"live_{name}" for name in fresh} | others <= set(RECORDED)
 
 
@@ -122,7 +122,7 @@ def test_pinned_copies_are_told_from_pageable_ones(made: Report) -> None:
 def test_the_truth_of_the_sample_holds(made: Report, run: RunDirectory) -> None:
     """No cause is confirmed that samples/truth.toml excludes."""
     truth = read_toml(Path(__file__).parents[2] / "samples" / "truth.toml")
-    excluded = truth[run.path.name.removeprefix("live_")]["cuda"]["never"]
+    excluded = truth[run.path.name.removeprefix("live_").removeprefix("search_")]["cuda"]["never"]
     assert not [f.cause for f in made.findings if f.status == "confirmed" and f.cause in excluded]
 
 
@@ -152,6 +152,22 @@ def test_live_and_fresh_side_by_side(made: Report) -> None:
     assert made.recommendation.configuration.num_workers == 0
     assert made.recommendation.versus_baseline is not None
     assert made.recommendation.versus_baseline.ratio == verified.ratio
+
+
+@pytest.mark.parametrize("run", ["search_article_floats"], indirect=True)
+def test_a_search_ran_few_configurations_and_its_choice_was_verified_over_whole_epochs(made: Report) -> None:
+    configurations = [trial for trial in made.trials if trial.kind == "configuration"]
+    assert sum(trial.status == "measured" for trial in configurations) <= 6
+    assert all("not run: predicted at most" in (trial.reason or "") for trial in configurations if not trial.blocks)
+    assert made.recommendation is not None
+    assert made.recommendation.trial == "nw0-pin1-nb1"
+    chosen = next(trial for trial in configurations if trial.id == "nw0-pin1-nb1")
+    assert chosen.safety is not None
+    assert chosen.safety.status == "passed"
+    assert made.verification is not None
+    assert made.verification.ci95 is not None
+    assert (made.verification.pairs, made.verification.epochs) == (7, 5)
+    assert made.verification.ci95[0] > 1.2
 
 
 def facts_of_the_baseline(made: Report) -> dict[str, Any]:
