@@ -29,7 +29,8 @@ def _end(launch: Launch) -> str | None:
         )
     if ended is None or ended.reason is not None:
         return None if ended is None else ended.reason
-    if over is not None and over.how in ("finished", "exit") and ended.status == "ok":
+    had_its_block = launch.isolation == "fresh" and launch.measured
+    if over is not None and over.how in ("finished", "exit") and ended.status == "ok" and not had_its_block:
         return (
             f"the script ended by itself after {over.steps} steps, before all was measured: "
             "what was left had to wait for another launch"

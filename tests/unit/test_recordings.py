@@ -167,6 +167,7 @@ def test_a_search_ran_few_configurations_and_its_choice_was_verified_over_whole_
     assert made.verification is not None
     assert made.verification.ci95 is not None
     assert (made.verification.pairs, made.verification.epochs) == (7, 5)
+    assert all(launch.reason is None for launch in made.launches if launch.purpose == "verify"), "all went as planned"
     assert made.verification.ci95[0] > 1.2
 
 
