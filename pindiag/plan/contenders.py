@@ -30,8 +30,8 @@ def contenders(known: Known, members: Sequence[str]) -> list[Treatment]:
     running = [known.journal.treatments[trial] for trial in members if not known.out(trial)]
     alive = [made for made in running if made.competes and not _leaves(made, ratios.get(made.id), best, noise)]
     alive.sort(key=lambda made: ratios[made.id].value if made.id in ratios else 0.0, reverse=True)
-    essential = [made for made in alive[2:] if _changes_one_thing(made)]
-    others = [made for made in alive[2:] if not _changes_one_thing(made)]
+    essential = [made for made in alive[2:] if changes_one_thing(made)]
+    others = [made for made in alive[2:] if not changes_one_thing(made)]
     told = {trial for trial, ratio in beside(known.journal).items() if ratio.count >= FEWEST_FOR_INTERVAL}
     sizes = [made for made in running if not made.competes and made.id not in told]
     return [*alive[:2], *essential, *others, *sizes]
@@ -45,15 +45,15 @@ def _leaves(made: Treatment, ratio: Mean | None, best_lower_bound: float, noise:
     if ratio is None or ratio.ci95 is None:
         return False
     beaten = ratio.ci95[1] < best_lower_bound or ratio.ci95[1] < 1 / (noise or 1.0)
-    return beaten and (_settled(ratio) or not _changes_one_thing(made))
+    return beaten and (is_settled(ratio) or not changes_one_thing(made))
 
 
-def _changes_one_thing(made: Treatment) -> bool:
+def changes_one_thing(made: Treatment) -> bool:
     """A single argument, or the three-way comparison (no pin; pin; pin and non_blocking) at the script's workers."""
     return len(made.changes) == 1 or made.changes.keys() <= {"pin_memory", "non_blocking"}
 
 
-def _settled(ratio: Mean) -> bool:
+def is_settled(ratio: Mean) -> bool:
     """A gain of 5 % is excluded, or the difference is beyond chance."""
     excluded = ratio.ci95 is not None and ratio.ci95[1] < WORTH_KNOWING
     return excluded or (ratio.p is not None and ratio.p < BY_CHANCE)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pindiag.model import Treatment
-from pindiag.plan.contenders import WORTH_KNOWING
+from pindiag.plan.contenders import WORTH_KNOWING, changes_one_thing, is_settled
 from pindiag.plan.known import Known
 from pindiag.race import beyond_noise, floor, race_rates, standings
 from pindiag.stats import Mean, expected_gain, geometric_mean, paired_ratios
@@ -18,7 +18,7 @@ NARROW_ENOUGH = 0.05
 
 
 def decided(known: Known, alive: Sequence[Treatment]) -> bool:
-    """Whether more rounds would hardly change what is taken.
+    """Whether more rounds would hardly change what is taken, nor settle a cause.
 
     Args:
         known: the state of the run.
@@ -26,6 +26,8 @@ def decided(known: Known, alive: Sequence[Treatment]) -> bool:
     """
     known_ratios = standings(known.journal)
     ratios = {made.id: known_ratios[made.id] for made in alive}
+    if not all(is_settled(ratios[made.id]) for made in alive if changes_one_thing(made)):
+        return False
     noise, _ = floor(known.journal)
     leader = max(ratios, key=lambda name: ratios[name].value, default=None)
     if leader is None or not beyond_noise(ratios[leader], noise):
