@@ -30,6 +30,9 @@ SECTIONS = ["why", "sweep", "step", "time", "factors", "causes", "method", "reco
 VARIANTS = {
     "confirmed": (example.confirmed, example.SPEC),
     "verified": (example.verified, example.SPEC),
+    "several": (example.several, example.SPEC),
+    "no_difference": (example.no_difference, example.SPEC),
+    "unsafe": (example.unsafe, example.SPEC),
     "failed": (example.failed, example.SPEC),
     "interrupted": (example.interrupted, example.SPEC),
     "cpu_baseline": (example.cpu_baseline, example.BASELINE_SPEC),
@@ -86,14 +89,15 @@ def test_it_is_silent_alone_and_complete(browser, files, name):
         assert page.locator("h1").inner_text()
 
 
-@pytest.mark.parametrize("width", [320, 390, 1280])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_page_never_scrolls_sideways(browser, files, name, width):
-    with opened(browser, files / f"{name}.html", viewport={"width": width, "height": 844}) as (page, _, _):
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        shown = page.locator("figure > svg:visible")
-        kinds = {shown.nth(index).get_attribute("class") for index in range(shown.count())}
-        assert kinds <= ({"narrow"} if width < 700 else {"wide"})
+def test_the_page_never_scrolls_sideways(browser, files, name):
+    """On a small phone, a phone, 1280 pixels zoomed to 200 %, and a desk."""
+    with opened(browser, files / f"{name}.html") as (page, _, _):
+        for width in (320, 390, 640, 1280):
+            page.set_viewport_size({"width": width, "height": 720})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            kinds = page.locator("figure > svg:visible").evaluate_all("all => all.map(one => one.classList.value)")
+            assert set(kinds) <= ({"narrow"} if width < 700 else {"wide"})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -112,15 +116,32 @@ def test_a_phones_first_screen_holds_verdict_patch_and_ceilings(browser, files):
             assert box["y"] + box["height"] <= 844, part
 
 
-@pytest.mark.parametrize("media", ["light", "dark", "print"])
-@pytest.mark.parametrize("name", ["confirmed", "failed", "cpu_baseline", "empty", "disagrees", "ceilings_alone"])
-def test_axe_finds_nothing(browser, files, name, media):
-    settings = {} if media == "print" else {"color_scheme": media}
-    with opened(browser, files / f"{name}.html", **settings, bypass_csp=True) as (page, _, _):
-        if media == "print":
-            page.emulate_media(media="print")
-        found = axe.Axe().run(page).response["violations"]
-        assert [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found] == []
+JUDGED = [
+    "confirmed",
+    "several",
+    "no_difference",
+    "unsafe",
+    "failed",
+    "interrupted",
+    "cpu_baseline",
+    "disagrees",
+    "empty",
+]
+ALL = {"resultTypes": ["violations"], "preload": False}
+MEDIA = [
+    ({"color_scheme": "light"}, ALL),
+    ({"color_scheme": "dark"}, {**ALL, "runOnly": ["color-contrast"]}),  # it differs in nothing else
+    ({"media": "print"}, ALL),
+]
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_axe_finds_nothing_in_light_dark_and_print(browser, files, name):
+    with opened(browser, files / f"{name}.html", bypass_csp=True) as (page, _, _):
+        for media, options in MEDIA:
+            page.emulate_media(**media)
+            found = axe.Axe().run(page, options=options).response["violations"]
+            assert [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found] == [], media
 
 
 def test_the_copy_button_copies_the_whole_patch(browser, files):
@@ -159,10 +180,14 @@ def test_a_column_sorts_both_ways_and_gaps_stay_last(browser, files):
 
 
 def test_it_reads_without_javascript(browser, files):
+    with opened(browser, files / "confirmed.html") as (page, _, _):
+        page.locator("button.copy").evaluate("one => one.remove()")
+        whole = page.locator("body").text_content()
     with opened(browser, files / "confirmed.html", java_script_enabled=False) as (page, _, _):
         assert page.get_by_role("button").count() == 0
         assert page.locator("#rec-nw0-pin1-nb1").is_visible()
         assert "num_workers=0" in page.locator("[data-patch]").first.inner_text()
+        assert page.locator("body").text_content() == whole
 
 
 def test_a_figure_leads_to_its_blocks(browser, files):
@@ -178,9 +203,61 @@ def test_keyboard_reaches_the_verdict_first(browser, files):
         assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
 
 
-def test_print_shows_wide_charts_and_no_buttons(browser, files):
-    with opened(browser, files / "confirmed.html", viewport={"width": 390, "height": 844}) as (page, _, _):
+def test_everything_can_be_done_from_the_keyboard(browser, files):
+    """Tab comes to all that can be used, shows where it is, and Enter uses it."""
+    with opened(browser, files / "confirmed.html", bypass_csp=True) as (page, _, _):
+        page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
+        usable = page.locator("a[href]:visible, button:visible, summary:visible, [tabindex='0']:visible")
+        page.evaluate(FOCUSED)
+        for _ in range(usable.count()):
+            page.keyboard.press("Tab")
+        assert page.evaluate("[window.reached.size, window.unseen]") == [usable.count(), []]
+        page.get_by_role("button", name="Copy").press("Enter")
+        assert page.evaluate("window.copied") == example.PATCH
+        head = page.get_by_role("region", name="Speed of all configurations").get_by_role("columnheader", name="wait")
+        head.get_by_role("button").press("Space")
+        assert head.get_attribute("aria-sort") == "descending"
+        page.get_by_text("These steps in numbers").press("Enter")
+        assert page.get_by_role("region", name="These steps in numbers").is_visible()
+        page.set_viewport_size({"width": 320, "height": 720})
+        page.get_by_role("region", name="Speed of all configurations").press("End")
+        page.get_by_role("region", name="Speed of all configurations").press("ArrowRight")
+        page.wait_for_function("document.activeElement.scrollLeft > 0")
+
+
+FOCUSED = """() => {
+  window.reached = new Set(); window.unseen = [];
+  document.addEventListener("focusin", ({ target }) => {
+    window.reached.add(target);
+    if (getComputedStyle(target).outlineStyle === "none") window.unseen.push(target.outerHTML.slice(0, 80));
+  });
+}"""
+
+A4_LESS_MARGINS = {"width": 688, "height": 1000}
+LOST = """() => [...document.querySelectorAll("main *, footer *")].filter((one) => {
+  if (one.closest("nav, button") || one.closest("svg.narrow")) return false;
+  const { width, right } = one.getBoundingClientRect();
+  const boxless = getComputedStyle(one).display === "contents" || one.closest("svg");
+  const hidden = one.textContent.trim() && !width && !boxless;
+  return hidden || right > innerWidth + 1 || (one.clientWidth && one.scrollWidth > one.clientWidth + 1);
+}).map((one) => one.outerHTML.slice(0, 120))"""
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("name", ["confirmed", "several", "failed", "disagrees", "threads_lost"])
+def test_nothing_is_lost_or_cut_in_print(browser, files, name, javascript):
+    settings = {"viewport": A4_LESS_MARGINS, "java_script_enabled": javascript}
+    with opened(browser, files / f"{name}.html", **settings) as (page, _, _):
         page.emulate_media(media="print")
+        assert page.locator("body").evaluate(LOST) == []
         assert page.locator("figure svg.narrow:visible").count() == 0
         assert page.locator("figure svg.wide:visible").count() == page.locator("figure svg.wide").count()
         assert page.locator("button.copy:visible").count() == 0
+
+
+def test_it_prints_to_a_pdf_of_many_pages(browser, files):
+    with opened(browser, files / "confirmed.html") as (page, said, _):
+        printed = page.pdf(format="A4", prefer_css_page_size=True)
+        assert printed.startswith(b"%PDF-")
+        assert int(re.search(rb"/Type /Pages\s*/Count (\d+)", printed)[1]) > 3
+        assert said == []

@@ -524,6 +524,42 @@ def no_difference() -> m.Report:
     )
 
 
+def several() -> m.Report:
+    """Two confirmed causes, one of them with a change of its own."""
+    made = confirmed()
+    gain = next(one.versus_baseline for one in made.trials if one.id == "nw0-pin1-nb0")
+    assert gain is not None
+    findings = [
+        msgspec.structs.replace(one, status="confirmed", experiment=None, fixes=[_fix(gain)])
+        if one.cause == "pin_thread_bound"
+        else one
+        for one in made.findings
+    ]
+    headline = "The copy from pageable memory and the pin thread hold training back: 3\u202f240 samples/s."
+    return msgspec.structs.replace(
+        made, findings=findings, verdict=msgspec.structs.replace(made.verdict, headline=headline)
+    )
+
+
+def unsafe() -> m.Report:
+    """The fastest change fails the safety gate, and nothing else is faster."""
+    made = confirmed()
+    first = made.findings[0]
+    why = m.Safety(status="failed", reason="Workers would share an open file, data.h5.")
+    fix = msgspec.structs.replace(first.fixes[0], safety=why, patch=None)
+    return msgspec.structs.replace(
+        made,
+        findings=[msgspec.structs.replace(first, fixes=[fix]), *made.findings[1:]],
+        recommendation=None,
+        verdict=m.Verdict(
+            headline="`num_workers=0, pin_memory=True` was 1.43 × (1.11–1.85) faster and is not recommended.",
+            lead=why.reason,
+            primary_cause=first.cause,
+            confidence="confirmed",
+        ),
+    )
+
+
 def suspected() -> m.Report:
     """A probable cause and no gain beyond noise: no patch on the first screen."""
     made = confirmed()

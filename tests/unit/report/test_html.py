@@ -15,6 +15,8 @@ VARIANTS = {
     "confirmed": example.confirmed,
     "verified": example.verified,
     "sizes": example.sizes,
+    "several": example.several,
+    "unsafe": example.unsafe,
     "no_difference": example.no_difference,
     "suspected": example.suspected,
     "failed": example.failed,
@@ -139,7 +141,7 @@ def test_headings_state_what_the_figures_show(pages):
 
 
 def test_no_patch_is_shown_where_none_is_recommended(pages):
-    for name in ("suspected", "no_difference", "interrupted", "failed", "empty", "cpu_baseline"):
+    for name in ("suspected", "unsafe", "no_difference", "interrupted", "failed", "empty", "cpu_baseline"):
         assert "data-patch" not in re.sub(r"<script>.*</script>", "", pages[name], flags=re.DOTALL), name
 
 
