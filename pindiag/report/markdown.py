@@ -14,6 +14,9 @@ from pindiag.report.sections.verdict import Mark, main_fix, marks, next_step, tr
 from pindiag.report.text import clean, quantity
 
 LONGEST = 30
+_CODE = re.compile("(`[^`]+`)")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+"""A tracker would take it for HTML, and show nothing of it or load what it names."""
 _MOST_ROWS = 6
 _MOST_DIFF_LINES = 10
 _MOST_GAPS = 6
@@ -48,7 +51,8 @@ def render_markdown(report: Report, spec: RunSpec) -> str:
 def _line(text: str) -> str:
     """One line of a ticket: no line break or fence of the script's can end it."""
     # str.split() would take the narrow spaces out of figures.
-    flat = re.sub(r"[ \t\r\n\v\f]+", " ", str(clean(text))).strip()
+    flat = re.sub(r"[ \t\r\n\v\f]+", " ", str(clean(text))).strip().replace("```", "'''")
+    flat = "".join(part if part.startswith("`") else _TAG.sub(r"\\<", part) for part in _CODE.split(flat))
     return flat if len(flat) <= _LONGEST_LINE else f"{flat[: _LONGEST_LINE - 1]}…"
 
 
