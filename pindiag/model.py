@@ -217,6 +217,8 @@ class RunSpec(Base, frozen=True, kw_only=True):
     host: str = ""
     batch_sizes: list[int] | None = None
     """What `--sweep-batch-size` names; empty: half, twice and four times the script's own; None: not asked for."""
+    recording: str | None = None
+    """Of a recording that is shown elsewhere: the sentence that says so, before every verdict."""
 
 
 # ---------------------------------------------------------------------------------------------- what happened

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pindiag.api.found import RUNS
-from pindiag.api.outcome import publish, redacted
+from pindiag.api.outcome import write
 from pindiag.errors import TemplateMissing
 from pindiag.model import Report
 from pindiag.store import RunDirectory
@@ -47,8 +47,5 @@ def demo(output: Path | None = None) -> tuple[Path, Report]:
             raise TemplateMissing(
                 f"The recording {place} cannot be read: {error}.", "Install pindiag again: pip install pindiag."
             ) from error
-    made, drawing, spec = redacted(directory)
-    verdict = msgspec.structs.replace(made.verdict, lead=f"{SAID} {made.verdict.lead}")
-    made = msgspec.structs.replace(made, verdict=verdict)
-    publish(directory, made, drawing, spec)
-    return directory.path, made
+        directory.write_spec(msgspec.structs.replace(directory.read_spec(), recording=SAID))
+    return directory.path, write(directory, show_paths=False)

@@ -108,7 +108,13 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
     analysis = _with_fix(analysis, rules.recommended_fix(inputs), fixes)
     inputs = dataclasses.replace(inputs, recommendation=analysis.recommendation)
-    return _report(analysis, findings, rules.verdict(findings, inputs), rules.factors(inputs)), analysis.drawing
+    verdict = _of_recording(rules.verdict(findings, inputs), spec)
+    return _report(analysis, findings, verdict, rules.factors(inputs)), analysis.drawing
+
+
+def _of_recording(verdict: Verdict, spec: RunSpec) -> Verdict:
+    """A verdict on a recording says first that it is one, whoever makes the report again."""
+    return msgspec.structs.replace(verdict, lead=f"{spec.recording} {verdict.lead}") if spec.recording else verdict
 
 
 def _traces(directory: RunDirectory, records: Sequence[AnyRecord]) -> Mapping[str, list[TraceEvent] | str]:

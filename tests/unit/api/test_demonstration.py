@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pindiag import api
 from pindiag.api.demonstration import RECORDING, SAID, demo
 from pindiag.errors import OutputRefused, TemplateMissing
 from pindiag.report.sections.verdict import main_fix
@@ -37,6 +38,14 @@ def test_every_output_says_that_it_is_a_recording(made):
     assert report.verdict.lead.startswith(SAID)
     for name in ("report.html", "summary.md", "report.json"):
         assert SAID in (directory / name).read_text(encoding="utf-8")
+
+
+def test_a_report_or_a_ticket_made_of_it_later_says_so_once(made):
+    directory, _ = made
+    again = api.report(directory)
+    assert again.verdict.lead.count(SAID) == 1
+    assert SAID in (directory / "report.html").read_text(encoding="utf-8")
+    assert SAID in api.ticket(directory, directory / "t.zip").markdown
 
 
 def test_the_report_is_that_of_the_h200(made):
