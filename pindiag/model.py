@@ -1331,7 +1331,10 @@ class Verification(Base, frozen=True, kw_only=True):
     ratio: float
     ci95: tuple[float, float] | None
     agrees_with_live: bool | None
-    """Whether the live ratio lies within the fresh interval over the same steps; None without a live ratio or without an interval."""
+    """Whether the live ratio lies within the fresh interval over the same steps.
+
+    None without a live ratio or without an interval.
+    """
     live_ratio: float | None = None
     """Of the same configuration in the live race."""
     live_ci95: tuple[float, float] | None = None
