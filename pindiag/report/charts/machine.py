@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from pindiag import figures
 from pindiag.model import Series
 from pindiag.report.charts import _svg
-from pindiag.report.charts._svg import BAR, INK, LINE, MUTED
+from pindiag.report.charts._svg import INK, LINE, MUTED
 
 MOST_POINTS = 2000
 """Above it a series is drawn as the least and the largest value of each bin."""
-_FACES = ((INK, "-", "——"), (MUTED, (0, (3, 1)), "– –"), (BAR, (0, (1, 1)), "····"))
-"""Colour, dashes, and the mark that shows both: no line is told by its hue alone."""
+_FACES = ((INK, "-", "——"), (MUTED, (0, (3, 1)), "– –"), (MUTED, (0, (1, 1)), "····"))
+"""Colour, dashes, and the mark that shows both: no line is told by its colour alone."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,12 +120,12 @@ def _titles(ax: Axes, panel: Panel) -> None:
             name,
             (0, 1),
             xycoords="axes fraction",
-            xytext=(at + 22, 6),
+            xytext=(at + 28, 6),
             textcoords="offset pixels",
             color=MUTED,
             size=11,
         )
-        at += 43 + 6.6 * len(name)
+        at += 49 + 6.6 * len(name)
 
 
 def _drawn(times: Sequence[float], values: Sequence[float | None]) -> tuple[list[float], list[float]]:
