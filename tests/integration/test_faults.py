@@ -73,7 +73,8 @@ def dying(tmp_path_factory: pytest.TempPathFactory) -> Product:
     product.module = "tests.integration.impatient"
     product.environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     imports(train(product.folder / "train.py", item=DIES), "import resource, signal")
-    done = product("run", "train.py", *SHORT, "--grid", "num_workers=0,1,2,3", "--budget", "60s", "--rounds", "1")
+    words = ("--grid", "num_workers=0,1,2,3", "--budget", "60s", "--rounds", "1", "--wait", "20s")
+    done = product("run", "train.py", *SHORT, *words)
     assert done.returncode == 0, done.stderr
     return product
 
