@@ -17,6 +17,7 @@ from .product import Product, train
 pytestmark = pytest.mark.integration
 
 OBSTINATE = """
+import signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 torch.multiprocessing.set_sharing_strategy("file_system")
 def apart(worker):
