@@ -11,6 +11,7 @@ from pindiag.rules.rule import Options, Statement, require, rule
     "pin_without_accelerator",
     title="pin_memory=True is set, and there is no accelerator to pin for",
     limit="Nothing",
+    of_fact=True,
 )
 def pin_without_accelerator(facts: Facts, _options: Options) -> Statement:
     """The script asks for pinned memory on a machine without an accelerator, where it does nothing but warn.

@@ -15,6 +15,7 @@ from pindiag.rules.settle import as_evidence
     "compute_bound",
     title="The training step itself is the limit; its input keeps up",
     limit="The training step itself",
+    of_fact=True,
     options={"input_share": 0.15},
 )
 def compute_bound(facts: Facts, options: Options) -> Statement:

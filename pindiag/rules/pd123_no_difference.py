@@ -15,6 +15,7 @@ from pindiag.rules.rule import Options, Statement, require, rule
     "no_difference",
     title="No other configuration is worth a change",
     limit="None of the arguments",
+    of_fact=True,
 )
 def no_difference(facts: Facts, _options: Options) -> Statement:
     """Every configuration that was tried trains as fast as the script as written, within 5 %.

@@ -12,6 +12,7 @@ from pindiag.rules.rule import Options, Statement, rule
     "script_error",
     title="The script fails under its own configuration",
     limit="The script's own error",
+    of_fact=True,
 )
 def script_error(facts: Facts, _options: Options) -> Statement:
     """The script stopped with an error of its own, before or while it was measured.

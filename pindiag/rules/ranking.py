@@ -19,8 +19,11 @@ import msgspec
 
 from pindiag.model import Finding
 from pindiag.rules.inputs import Experiment
+from pindiag.rules.registry import RULES
 from pindiag.rules.rule import Judged
 from pindiag.rules.settle import OPEN, finding_of
+
+OF_FACT = frozenset(each.name for each in RULES if each.of_fact)
 
 
 def primary(findings: Sequence[Finding]) -> Finding | None:
@@ -39,8 +42,13 @@ def _counts(finding: Finding) -> bool:
     if finding.consequence_of is not None:
         return False
     if finding.status == "confirmed":
-        return True
+        return not _is_aside(finding)
     return finding.status in OPEN and (finding.severity is not None or finding.cause == "compute_bound")
+
+
+def _is_aside(finding: Finding) -> bool:
+    """Whether it is a finding of fact that this run hardly feels: it stands beside the verdict, never as it."""
+    return is_fact(finding.cause) and finding.severity == "low" and finding.cause != "pin_without_accelerator"
 
 
 def yield_to_healthy(judged: list[Judged]) -> list[Judged]:
@@ -64,7 +72,12 @@ def _stands(finding: Finding) -> bool:
 
 def is_cause(name: str) -> bool:
     """Whether it is a cause of slowness, not a finding of fact or of health."""
-    return name not in ("script_error", "pin_without_accelerator", "compute_bound", "no_difference")
+    return name not in OF_FACT
+
+
+def is_fact(name: str) -> bool:
+    """Whether it is a finding of fact, and not one of health."""
+    return name in OF_FACT - {"compute_bound", "no_difference"}
 
 
 def consequences(judged: list[Judged]) -> list[Judged]:
@@ -99,16 +112,21 @@ def _as_large(owner: Judged, each: Judged) -> bool:
 def _rank(each: Judged) -> tuple[int, float, str]:
     finding = each.finding
     if finding.consequence_of is not None:
-        place = 7
+        place = 8
     elif finding.status == "confirmed":
-        order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 4, "no_difference": 4}
-        place = order.get(each.rule.name, 1)
+        order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 5, "no_difference": 5}
+        place = order.get(each.rule.name, _place_of_fact(finding) if each.rule.of_fact else 1)
     elif finding.status in OPEN:
         behind = each.slight or finding.severity is None
-        place = {"compute_bound": 5, "no_difference": 8}.get(each.rule.name, 6 if behind else 3)
+        place = {"compute_bound": 6, "no_difference": 9}.get(each.rule.name, 7 if behind else 3)
     else:
-        place = {"ruled_out": 9, "not_applicable": 10, "error": 11}[finding.status]
+        place = {"ruled_out": 10, "not_applicable": 11, "error": 12}[finding.status]
     return place, -each.effect, each.rule.code
+
+
+def _place_of_fact(finding: Finding) -> int:
+    """A grave one goes before what is only suspected, one that this run hardly feels behind what keeps up."""
+    return {"high": 2, "medium": 4}.get(finding.severity or "low", 9)
 
 
 def ranked(judged: Sequence[Judged]) -> list[Judged]:

@@ -82,6 +82,9 @@ class Statement:
     severity: Severity | None = None
     remedy: Mapping[str, bool | int | None] = field(default_factory=dict)
     remedy_summary: str = ""
+    """What to do, also where it is no argument of the loader."""
+    location: str | None = None
+    """Where to do it, file:line."""
     settled_by: str | None = None
 
 
@@ -99,6 +102,8 @@ class Rule:
     yields_to: tuple[str, ...]
     """Causes that own what both would claim."""
     check: Callable[[Facts, Options], Ruling | Statement]
+    of_fact: bool = False
+    """It rests on its own fact, or says that nothing is wrong: no cause of slowness, and it claims no gain."""
 
     @property
     def doc(self) -> str:
@@ -142,12 +147,20 @@ def rule(
     limit: str,
     options: Options | None = None,
     yields_to: tuple[str, ...] = (),
+    of_fact: bool = False,
 ) -> Callable[[Callable[[Facts, Options], Ruling | Statement]], Rule]:
     """Make a rule of a function; its docstring is what `pindiag explain` prints."""
 
     def make(check: Callable[[Facts, Options], Ruling | Statement]) -> Rule:
         return Rule(
-            code=code, name=name, title=title, limit=limit, options=options or {}, yields_to=yields_to, check=check
+            code=code,
+            name=name,
+            title=title,
+            limit=limit,
+            options=options or {},
+            yields_to=yields_to,
+            check=check,
+            of_fact=of_fact,
         )
 
     return make

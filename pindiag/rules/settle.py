@@ -38,7 +38,7 @@ def state(each: Rule, said: Statement) -> Finding:
     fix = Fix(
         summary=said.remedy_summary,
         changes=dict(said.remedy),
-        location=None,
+        location=said.location,
         patch=None,
         snippet=None,
         effect=None,
@@ -50,7 +50,7 @@ def state(each: Rule, said: Statement) -> Finding:
         severity=said.severity,
         evidence=[] if against else said.evidence,
         counter_evidence=said.evidence if against else [],
-        fixes=[fix] if said.remedy else [],
+        fixes=[fix] if said.remedy_summary and not against else [],
         experiment=said.settled_by,
     )
 

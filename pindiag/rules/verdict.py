@@ -11,7 +11,7 @@ from pindiag import figures
 from pindiag.model import Effect, Finding, Fix, Trial, Tweak, Verdict
 from pindiag.rules import ceilings
 from pindiag.rules.inputs import Facts, Inputs, Missing, changes
-from pindiag.rules.ranking import is_cause, primary
+from pindiag.rules.ranking import is_cause, is_fact, primary
 from pindiag.rules.registry import RULES
 from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, recommended
 
@@ -75,6 +75,8 @@ def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
         return _gain_without_a_cause(gain, gain.effect, first, facts)
     if first.status in ("suspected", "not_settled") and is_cause(first.cause):
         return f"Probably {_small(LIMITS[first.cause])} is the limit; not shown yet.", first.explanation
+    if is_fact(first.cause) and first.status == "confirmed":
+        return f"{first.title}.", first.explanation
     return _no_difference(first, facts)
 
 

@@ -15,7 +15,7 @@ from pindiag.rules.rule import Rule
 from .build import RUN_LEVEL, configuration, inputs
 from .recorded import recorded
 
-FACTS_OF_THEIR_OWN = {"script_error", "pin_without_accelerator", "compute_bound", "no_difference"}
+FACTS_OF_THEIR_OWN = {each.name for each in rules.catalogue() if each.of_fact}
 ARTICLE = {
     "baseline": "nw4-pin0-nb1",
     "facts_": {
