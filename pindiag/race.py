@@ -24,9 +24,12 @@ AS_CHEAP = 1.25
 FEWEST_FOR_DRIFT = 6
 """Baseline blocks of a live launch below which a drift cannot be told from noise."""
 
-DRIFT = 1.15
-"""What the baseline may change over a live launch; ratios within rounds cancel a common drift, but not what a
-treatment before it left behind."""
+DRIFT = 1.1
+"""What the baseline may change from one round to the next. Ratios within rounds cancel a slow drift, as of a model whose
+weights become slow to compute with, and random order makes noise of the rest; not so of what comes faster."""
+
+DRIFT_IN_ALL = 1.5
+"""What it may change over a launch, however slowly: beyond that the process is no longer the user's."""
 
 BY_CHANCE = 0.01
 
@@ -90,7 +93,9 @@ def _drifts(journal: Journal, launch: Launch) -> bool:
     if len(own) < FEWEST_FOR_DRIFT:
         return False
     slope = trend([math.log(block.samples / block.seconds) for block in own])
-    return slope.p < BY_CHANCE and abs(slope.total) > math.log(DRIFT)
+    steps = len({block.round for block in own}) - 1
+    most = min(steps * math.log(DRIFT), math.log(DRIFT_IN_ALL))
+    return slope.p < BY_CHANCE and abs(slope.total) > most
 
 
 def floor(journal: Journal) -> tuple[float | None, int]:

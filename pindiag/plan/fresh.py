@@ -13,9 +13,11 @@ from pindiag.journal import Launch
 from pindiag.model import LaunchOrder, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
+from pindiag.plan.decision import decided
 from pindiag.plan.gates import to_gate
 from pindiag.plan.known import Known
 from pindiag.plan.treatments import baseline_treatment
+from pindiag.race import standings
 from pindiag.stats import FEWEST_FOR_INTERVAL
 
 BASELINE_ROUNDS = 3
@@ -128,13 +130,23 @@ class FreshRace:
         kept = [member for member in members if member.id not in skipped]
         if self._numbers and (not self._fits(len(kept) + 2) or (self._known.spec.sweep and not kept)):
             return None
-        if not self._affords_one:
+        if not self._affords_one or self._settled(kept):
             return None
         number = place if self._known.spec.fresh else self._known.next_round
         trial = self._turns([member.id for member in kept], number)[0]
         order = self._order(trial, number, members)
         planned = [] if self._known.journal.baseline is None else [baseline_treatment(self._known.journal.baseline)]
         return msgspec.structs.replace(order, planned=[*planned, *members], skipped=skipped)
+
+    def _settled(self, kept: Sequence[Treatment]) -> bool:
+        """Whether rounds beside a live race may end: all members have an interval, and who leads is decided."""
+        beside_live = self._known.spec.sweep and not self._known.spec.fresh
+        if not beside_live or len(self._numbers) < FEWEST_FOR_INTERVAL:
+            return False
+        competing = [made for made in kept if made.competes]
+        ratios = standings(self._known.journal)
+        told = all(made.id in ratios and ratios[made.id].ci95 is not None for made in competing)
+        return len(competing) == len(kept) and told and decided(self._known, competing)
 
     def _fits(self, launches: int) -> bool:
         """Rounds may take all of the budget until one leads, in live rounds or in three of these: nothing to verify."""

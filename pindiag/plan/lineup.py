@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pindiag.model import NextBlocks, Treatment
 from pindiag.plan.budget import ENDING_SHARE, FRESH_SHARE, Budget
-from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, contenders
+from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, WORTH_KNOWING, contenders
 from pindiag.plan.decision import decided
 from pindiag.plan.extras import ablations, transfers, tweaks
 from pindiag.plan.known import Known
@@ -55,9 +55,10 @@ class Lineup:
     def known_well(self, extra: str) -> bool:
         """Whether a tweak's or an ablation's ratio is known as well as it needs to be."""
         ratio = self._beside.get(extra)
-        if ratio is None or ratio.half_width is None:
+        if ratio is None or ratio.ci95 is None or ratio.half_width is None:
             return False
-        return ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
+        told = extra == COMPUTE_ONLY and not ratio.ci95[0] <= WORTH_KNOWING <= ratio.ci95[1]
+        return told or ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
 
     @property
     def asks_compute_only(self) -> bool:

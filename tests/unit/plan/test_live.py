@@ -288,7 +288,7 @@ def test_a_loader_with_an_iteration_of_its_own_is_changed_in_fresh_launches():
 
 
 def test_contenders_run_fresh_where_the_process_drifts():
-    run = simulate(noise=Noise(block=0.002, trend=20.0), budget_s=600, baseline={"num_workers": 1})
+    run = simulate(noise=Noise(block=0.002, trend=60.0), budget_s=600, baseline={"num_workers": 1})
     assert drifts(Journal(run.records))
     fresh = rounds(run, "fresh")
     assert max(number for number, trials in rounds(run).items() if "nw4-pin0" in trials) < 6
