@@ -25,8 +25,8 @@ FEWEST_FOR_DRIFT = 6
 """Baseline blocks of a live launch below which a drift cannot be told from noise."""
 
 DRIFT = 1.1
-"""What the baseline may change from one round to the next. Ratios within rounds cancel a slow drift, as of a model whose
-weights become slow to compute with, and random order makes noise of the rest; not so of what comes faster."""
+"""What the baseline may change from one round to the next. Ratios within rounds cancel a slow drift, as of a model that
+becomes slow to compute with, and random order makes noise of the rest; not so of what comes faster."""
 
 DRIFT_IN_ALL = 1.5
 """What it may change over a launch, however slowly: beyond that the process is no longer the user's."""
