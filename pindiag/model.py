@@ -1095,6 +1095,8 @@ class SamplerFigures(Base, frozen=True, kw_only=True):
     gpu_power_w: float | None = None
     gpu_slowed_share: float | None = None
     """Share of the samples in which power or heat held the clocks down."""
+    gpu_held_back_share: float | None = None
+    """The same without the power limit, which what works hardest meets: heat, the power brake, a hardware slowdown."""
     gpu_clock_reasons: str | None = None
     """What held the clocks down, in words; "nothing" where nothing did."""
     pcie_rx_bytes_per_s: float | None = None
@@ -1268,6 +1270,10 @@ class OtherLoader(Base, frozen=True, kw_only=True):
     """Of an epoch of training (of the script as written) with one such pass."""
     reason: str | None = None
     """Why figures are missing."""
+    wait_share: float | None = None
+    """Part of its whole passes in which the script waited for it."""
+    step_wait_ms: float | None = None
+    """Waiting for it, for each batch of the training loader that was given meanwhile; None where none was."""
 
 
 class LoaderFigures(Base, frozen=True, kw_only=True):

@@ -186,6 +186,7 @@ def _of_gpu(trial: TrialEvidence) -> Iterator[Row]:
         ("nvml_memory_clock_mhz", "gpu_memory_clock_mhz", "MHz"),
         ("nvml_power_w", "gpu_power_w", "W"),
         ("nvml_slowed_share", "gpu_slowed_share", "1"),
+        ("nvml_held_back_share", "gpu_held_back_share", "1"),
         ("nvml_clock_reasons", "gpu_clock_reasons", None),
         ("pcie_rx_bytes_per_s", "pcie_rx_bytes_per_s", "B/s"),
         ("pcie_gen", "pcie_gen", None),

@@ -20,14 +20,14 @@ _REASONS = {
     0x1: "nothing to do",
 }
 """Bits of NVML's clock event reasons (nvml.h), those that slow work down first."""
-SLOWING = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+HELD_BACK = 0x8 | 0x20 | 0x40 | 0x80
+SLOWING = HELD_BACK | 0x4
 NOTHING_HELD = "nothing"
 
 
 def gpu_figures(samples: Sequence[Sample]) -> dict[str, Any]:
     """The GPU's fields of `SamplerFigures`, each None where no sample has it."""
     reasons = _levels(samples, lambda sample: sample.gpu_throttle_reasons)
-    slowed = [float(bool(int(bits) & SLOWING)) for bits in reasons]
     gens = _levels(samples, lambda sample: sample.pcie_gen)
     widths = _levels(samples, lambda sample: sample.pcie_width)
     used = _levels(samples, lambda sample: sample.gpu_memory_bytes)
@@ -37,7 +37,8 @@ def gpu_figures(samples: Sequence[Sample]) -> dict[str, Any]:
         "gpu_sm_clock_mhz": _mean(_levels(samples, lambda sample: sample.gpu_sm_clock_mhz)),
         "gpu_memory_clock_mhz": _mean(_levels(samples, lambda sample: sample.gpu_memory_clock_mhz)),
         "gpu_power_w": _mean(_levels(samples, lambda sample: sample.gpu_power_w)),
-        "gpu_slowed_share": _mean(slowed),
+        "gpu_slowed_share": _share(reasons, SLOWING),
+        "gpu_held_back_share": _share(reasons, HELD_BACK),
         "gpu_clock_reasons": _in_words([int(bits) for bits in reasons]) if reasons else None,
         "pcie_rx_bytes_per_s": _mean(_levels(samples, lambda sample: sample.pcie_rx_bytes_per_s)),
         "pcie_gen": max((int(gen) for gen in gens), default=None),
@@ -50,6 +51,10 @@ def _in_words(reasons: Sequence[int]) -> str:
     found = {words: fmean(bool(bits & bit) for bits in reasons) for bit, words in _REASONS.items()}
     said = [f"{words} in {100 * share:.0f} % of the samples" for words, share in found.items() if share > 0]
     return ", ".join(said) or NOTHING_HELD
+
+
+def _share(reasons: Sequence[float], bits: int) -> float | None:
+    return _mean([float(bool(int(named) & bits)) for named in reasons])
 
 
 def _levels(samples: Sequence[Sample], reading: Callable[[Sample], float | None]) -> list[float]:

@@ -15,6 +15,7 @@ NEVER_READ = "no batch of it was seen: the blocks ended before the script came t
 BESIDE = "it gives its batches beside the training loader, so no time is its own"
 NOT_WHOLE = "no pass through it was seen whole"
 NO_EPOCH = "the time of an epoch of training is not known"
+NOT_BESIDE = "none is read beside the training loader"
 NO_OTHERS = "the script has no other loader"
 
 
@@ -41,6 +42,9 @@ def _other(made: LoaderMade, seen: list[LoaderSeen], training_s: float | None) -
     batches = sum(one.batches for one in seen)
     whole = [one.seconds for one in seen if one.whole and not one.training_batches]
     pass_s = median(whole) if whole else None
+    waited_s = sum(one.wait_ms for one in seen if one.whole and not one.training_batches) / 1e3
+    meanwhile = sum(one.training_batches for one in seen)
+    beside_ms = sum(one.wait_ms for one in seen if one.training_batches)
     share = pass_s / (pass_s + training_s) if pass_s is not None and training_s is not None else None
     return OtherLoader(
         location=made.key.location,
@@ -51,6 +55,8 @@ def _other(made: LoaderMade, seen: list[LoaderSeen], training_s: float | None) -
         pass_s=pass_s,
         epoch_share=share,
         reason=_missing(seen, pass_s) if share is None else None,
+        wait_share=min(waited_s / sum(whole), 1.0) if whole and sum(whole) > 0 else None,
+        step_wait_ms=beside_ms / meanwhile if meanwhile else None,
     )
 
 
@@ -70,7 +76,28 @@ def of_other_loaders(run: RunEvidence) -> Iterator[Fact]:
     share = None if longest is None else longest.epoch_share
     source = "no pass" if longest is None or share is None else f"whole passes through {longest.location}"
     yield fact("other_loader_epoch_share", share, "1", source, reasons)
+    yield from _waits(run, found, reasons)
     slowest = max(found, key=lambda one: one.wait_ms or 0.0, default=None)
     wait_ms = None if slowest is None else slowest.wait_ms
     source = "no batch" if slowest is None or wait_ms is None else f"batches of {slowest.location}"
     yield fact("other_loader_wait_ms", wait_ms, "ms", source, NEVER_READ if found else NO_OTHERS)
+
+
+def _waits(run: RunEvidence, found: list[OtherLoader], reasons: str) -> Iterator[Fact]:
+    """Waiting for the one that is waited for longest: part of an epoch, and of a step where it is read beside."""
+    baseline = run.baseline()
+    step_ms = None if baseline is None else baseline.totals.step_ms
+    epochs = {
+        one.location: one.epoch_share * one.wait_share
+        for one in found
+        if one.epoch_share is not None and one.wait_share is not None
+    }
+    steps = {one.location: one.step_wait_ms / step_ms for one in found if one.step_wait_ms is not None and step_ms}
+    for name, shares, seen, unseen in (
+        ("other_loader_epoch_wait_share", epochs, "whole passes", reasons),
+        ("other_loader_step_wait_share", steps, "batches beside training", NOT_BESIDE),
+    ):
+        place = max(shares, key=lambda one: shares[one], default=None)
+        value = None if place is None else min(shares[place], 1.0)
+        source = "no batch of one" if place is None else f"{seen}: {place}"
+        yield fact(name, value, "1", source, unseen)

@@ -113,7 +113,7 @@ def _link(found: Doctor) -> Iterator[Limit]:
     if gpu is None:
         return
     now, most = (gpu["pcie_gen"], gpu["pcie_width"]), (gpu["pcie_gen_max"], gpu["pcie_width_max"])
-    full, link = _bytes_per_s(*most), _bytes_per_s(*now)
+    full, link = link_bytes_per_s(*most), link_bytes_per_s(*now)
     if full is not None and link is not None and link < full:
         yield Limit(
             name="pcie_link",
@@ -125,7 +125,7 @@ def _link(found: Doctor) -> Iterator[Limit]:
 
 def _copies(found: Doctor) -> Iterator[Limit]:
     gpu, best = _loaded_gpu(found), _best_pinned(found)
-    link = None if gpu is None else _bytes_per_s(gpu["pcie_gen"], gpu["pcie_width"])
+    link = None if gpu is None else link_bytes_per_s(gpu["pcie_gen"], gpu["pcie_width"])
     if link is not None and best is not None and best < LEAST_LINK_SHARE * link:
         yield Limit(
             name="copies",
@@ -144,7 +144,8 @@ def _best_pinned(found: Doctor) -> float | None:
     return max((each.pinned_bytes_per_s.median for each in sizes if each.pinned_bytes_per_s is not None), default=None)
 
 
-def _bytes_per_s(generation: Scalar, lanes: Scalar) -> float | None:
+def link_bytes_per_s(generation: Scalar, lanes: Scalar) -> float | None:
+    """What a PCIe link carries in one direction; None where its generation is not known here."""
     lane = LANE_BYTES_PER_S.get(generation) if isinstance(generation, int) else None
     return None if lane is None or not isinstance(lanes, int) else lane * lanes
 

@@ -12,13 +12,19 @@ from pindiag.rules.pd107_sync_defeats_overlap import sync_defeats_overlap
 from pindiag.rules.pd108_pin_thread_bound import pin_thread_bound
 from pindiag.rules.pd109_worker_ipc_bound import worker_ipc_bound
 from pindiag.rules.pd110_pinned_alloc import pinned_alloc
+from pindiag.rules.pd111_main_thread_pin import main_thread_pin
+from pindiag.rules.pd112_batch_not_pinned import batch_not_pinned
 from pindiag.rules.pd113_pin_without_accelerator import pin_without_accelerator
 from pindiag.rules.pd114_pinned_memory_pressure import pinned_memory_pressure
 from pindiag.rules.pd119_compute_bound import compute_bound
 from pindiag.rules.pd120_launch_bound import launch_bound
+from pindiag.rules.pd121_second_loader import second_loader
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.pd140_slow_pcie_link import slow_pcie_link
+from pindiag.rules.pd141_wrong_numa_node import wrong_numa_node
+from pindiag.rules.pd142_gpu_throttled import gpu_throttled
 from pindiag.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -32,11 +38,17 @@ RULES: tuple[Rule, ...] = (
     pin_thread_bound,
     worker_ipc_bound,
     pinned_alloc,
+    main_thread_pin,
+    batch_not_pinned,
     pin_without_accelerator,
     pinned_memory_pressure,
     compute_bound,
     launch_bound,
+    second_loader,
     no_difference,
     script_error,
     intraop_threads_lost,
+    slow_pcie_link,
+    wrong_numa_node,
+    gpu_throttled,
 )

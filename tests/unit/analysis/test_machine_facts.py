@@ -133,6 +133,7 @@ def test_clocks_and_the_link(found):
     assert facts["nvml_sm_clock_mhz", BASELINE].value == 1500
     assert facts["nvml_sm_clock_share", BASELINE].value == pytest.approx(0.75)
     assert facts["nvml_clock_reasons", BASELINE].value == "the power cap in 100 % of the samples"
+    assert (facts["nvml_slowed_share", BASELINE].value, facts["nvml_held_back_share", BASELINE].value) == (1, 0)
     assert facts["nvml_memory_utilization", BASELINE].value == 0.25
     assert facts["pcie_gen", BASELINE].value == 5
 

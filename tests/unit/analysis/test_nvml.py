@@ -12,18 +12,19 @@ def sample(**levels):
 
 
 @pytest.mark.parametrize(
-    ("reasons", "words", "slowed"),
+    ("reasons", "words", "slowed", "held_back"),
     [
-        ([0, 0], "nothing", 0.0),
-        ([1, 0], "nothing to do in 50 % of the samples", 0.0),
-        ([0x4, 0x24, 0, 0], "the power cap in 50 % of the samples, heat (software) in 25 % of the samples", 0.5),
-        ([0x2], "an application clock setting in 100 % of the samples", 0.0),
-        ([0x8, 0x40, 0x80, None], None, 1.0),
+        ([0, 0], "nothing", 0.0, 0.0),
+        ([1, 0], "nothing to do in 50 % of the samples", 0.0, 0.0),
+        ([0x4, 0x24, 0, 0], "the power cap in 50 % of the samples, heat (software) in 25 % of the samples", 0.5, 0.25),
+        ([0x2], "an application clock setting in 100 % of the samples", 0.0, 0.0),
+        ([0x8, 0x40, 0x80, None], None, 1.0, 1.0),
     ],
 )
-def test_what_held_the_clocks_down(reasons, words, slowed):
+def test_what_held_the_clocks_down(reasons, words, slowed, held_back):
     figures = gpu_figures([sample(gpu_throttle_reasons=bits) for bits in reasons])
     assert figures["gpu_slowed_share"] == slowed
+    assert figures["gpu_held_back_share"] == held_back
     if words is not None:
         assert figures["gpu_clock_reasons"] == words
     else:

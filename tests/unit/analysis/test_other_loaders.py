@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from pindiag.analysis import analyse
-from pindiag.analysis.other_loaders import BESIDE, NEVER_READ, NO_EPOCH, NO_OTHERS, NOT_WHOLE
+from pindiag.analysis.other_loaders import BESIDE, NEVER_READ, NO_EPOCH, NO_OTHERS, NOT_BESIDE, NOT_WHOLE
 from pindiag.model import LoaderChosen, LoaderKey, LoaderMade, LoaderSeen
 from pindiag.plan.schedule import next_order
 
@@ -56,6 +56,11 @@ def test_a_validation_that_was_seen_whole(found):
     assert told["other_loader_epoch_share"].value == other.epoch_share
     assert told["other_loader_epoch_share"].source == f"whole passes through {VALIDATION.location}"
     assert told["other_loader_wait_ms"].value == other.wait_ms
+    assert other.wait_share == pytest.approx(0.05 / 2)
+    waits = told["other_loader_epoch_wait_share"]
+    assert waits.value == pytest.approx(other.epoch_share * 0.05 / 2)
+    assert waits.source == f"whole passes: {VALIDATION.location}"
+    assert told["other_loader_step_wait_share"].reason == NOT_BESIDE
 
 
 @pytest.mark.parametrize(
@@ -74,6 +79,17 @@ def test_what_is_missing_has_its_reason(found, passages, reason):
     gaps = {gap.key: gap.reason for gap in analysis.not_measured}
     assert gaps["loader.beside[0].epoch_share"] == reason
     assert facts(analysis)["other_loader_epoch_share"].reason == reason
+
+
+def test_one_that_is_read_in_each_step(found):
+    analysis = found({"batches": 9, "wait_ms": 9.0, "seconds": 1.0, "whole": True, "training_batches": 18})
+    (other,) = analysis.loader.beside
+    told = {(fact.name, fact.trial): fact for fact in analysis.facts}
+    assert other.step_wait_ms == pytest.approx(0.5)
+    share = told["other_loader_step_wait_share", None]
+    assert share.value == pytest.approx(0.5 / told["step_ms", analysis.baseline].value)
+    assert share.source == f"batches beside training: {VALIDATION.location}"
+    assert told["other_loader_epoch_wait_share", None].reason == BESIDE
 
 
 def test_no_other_loader(found):
