@@ -267,6 +267,17 @@ def _buffers(journal: Journal, made: Treatment) -> Safety:
     return _passed("No host buffer is written again while a copy may read it.")
 
 
+def unsafe_copies(journal: Journal) -> list[str] | None:
+    """Where the script as written copies pinned memory without blocking and writes it again without waiting.
+
+    None where that was not looked at.
+    """
+    watched = [record for launch in journal.launches for record in launch.all(BuffersWatched)]
+    if journal.baseline is None or not watched:
+        return None
+    return sorted({site.location for record in watched for site in record.rewritten if _races(site, journal.baseline)})
+
+
 def _races(site: Rewritten, configuration: Configuration) -> bool:
     pinned = site.pinned or (site.of_batch and configuration.pin_memory)
     says = configuration.non_blocking

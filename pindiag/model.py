@@ -466,6 +466,8 @@ class LaunchStarted(Record, tag="launch_started", frozen=True, kw_only=True):
     python_version: str
     torch_version: str
     cuda_version: str | None
+    allocator_settings: str | None = None
+    """PYTORCH_CUDA_ALLOC_CONF or its newer name as the target found it; None: neither was set, or it was not noted."""
 
 
 class LoaderMade(Record, tag="loader_made", frozen=True, kw_only=True):

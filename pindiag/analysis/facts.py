@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median_low
 
-from pindiag import race
+from pindiag import gate, race
 from pindiag.analysis.disturbances import of_disturbances
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact as _fact
@@ -19,6 +19,7 @@ from pindiag.analysis.window_facts import of_window
 from pindiag.model import (
     DatasetChanged,
     Fact,
+    LaunchStarted,
     LoaderChosen,
     NoiseFloor,
     TargetFigures,
@@ -72,6 +73,8 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield from _of_live_launches(run)
     yield from of_disturbances(run)
     yield from _of_starts(run)
+    yield from _of_versions(run)
+    yield _unsafe_copies(run)
     for pin_thread in (True, False):
         yield _intraop_threads(run, pin_thread)
 
@@ -99,6 +102,24 @@ def _of_starts(run: RunEvidence) -> Iterator[Fact]:
     rounds = max((mean.count for mean in race.standings(run.journal).values()), default=0)
     words = None if why is None else f"{why}: {rounds} round{'s' * (rounds != 1)} of configurations"
     yield _fact("block_length", words, None, "orders of live launches", "blocks had the usual length")
+
+
+def _of_versions(run: RunEvidence) -> Iterator[Fact]:
+    started = next((record for launch in run.journal.launches for record in launch.all(LaunchStarted)), None)
+    for name, absent in (
+        ("torch_version", "no launch started"),
+        ("python_version", "no launch started"),
+        ("allocator_settings", "the environment sets none, or was not noted"),
+    ):
+        yield _fact(name, getattr(started, name, None), None, "the first launch", absent)
+
+
+def _unsafe_copies(run: RunEvidence) -> Fact:
+    """How many places of the script as written; the source names them."""
+    places = gate.unsafe_copies(run.journal)
+    source = ", ".join(places) if places else "the first batches of the script as written"
+    reason = "host memory that is copied was not watched"
+    return _fact("unsafe_copies", None if places is None else len(places), "places", source, reason)
 
 
 def _intraop_threads(run: RunEvidence, pin_thread: bool) -> Fact:

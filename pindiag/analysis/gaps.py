@@ -12,7 +12,7 @@ from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvi
 from pindiag.analysis.facts import NO_LIVE
 from pindiag.analysis.gpu import with_cure
 from pindiag.analysis.machine_facts import NO_SAMPLES, NO_WORKER, NOT_OFFERED, SAMPLED, no_nvml, not_sampled
-from pindiag.analysis.other_loaders import NEVER_READ
+from pindiag.analysis.other_loaders import NEVER_READ, NOT_BESIDE
 from pindiag.analysis.pipeline_facts import NO_HAND_OFF, NO_PIN_RECORD, NO_RING, NOT_PINNED
 from pindiag.analysis.stages import STAGE_FIELDS
 from pindiag.analysis.workers import FIRST_FORMAT
@@ -126,6 +126,7 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     return (
         of_facts
         | {f"loader.beside[{number}]": other.reason or NEVER_READ for number, other in enumerate(others)}
+        | {f"loader.beside[{number}].step_wait_ms": NOT_BESIDE for number, other in enumerate(others) if other.batches}
         | {
             "loader": NO_LOADER,
             "loader.batches_per_epoch": "the loader has no length",

@@ -71,6 +71,7 @@ class Launch:
             python_version=platform.python_version(),
             torch_version=torch_version,
             cuda_version=cuda_version,
+            allocator_settings=os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or os.environ.get("PYTORCH_ALLOC_CONF"),
         )
         # not imported for the target: it may set OMP_NUM_THREADS and the like before it imports torch itself
         after_import("torch", self._install)

@@ -6,12 +6,15 @@ Only what was read in a public thread or in the sources of the versions, or seen
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pindiag.doctor_model import KnownFault
 
 Version = tuple[int, ...]
 END: Version = (999,)
+Concern = Literal["round_threshold", "newly_pinned", None]
+"""What makes a fault matter to one run, where a finding is to say so: the allocator's setting, or that the recommended
+configuration pins and the script as written does not. None: for `doctor` only, or another rule measures it."""
 
 
 class Entry(NamedTuple):
@@ -21,6 +24,7 @@ class Entry(NamedTuple):
     first: Version
     fixed: Version
     fault: KnownFault
+    concerns: Concern = None
 
 
 def known_faults(torch_version: str, python_version: str) -> list[KnownFault]:
@@ -30,16 +34,23 @@ def known_faults(torch_version: str, python_version: str) -> list[KnownFault]:
         torch_version: as `torch.__version__` says it: "2.13.0+cpu".
         python_version: of the interpreter that trains.
     """
+    return [entry.fault for entry in entries_of(torch_version, python_version)]
+
+
+def entries_of(torch_version: str, python_version: str) -> list[Entry]:
+    """The entries of these versions, gravest first; arguments as of `known_faults`."""
     versions = {"torch": _version(torch_version), "python": _version(python_version)}
-    return [entry.fault for entry in ENTRIES if entry.first <= versions[entry.package] < entry.fixed]
+    return [entry for entry in ENTRIES if entry.first <= versions[entry.package] < entry.fixed]
 
 
 def _version(text: str) -> Version:
     return tuple(int(part) for part in re.findall(r"\d+", text.partition("+")[0])[:3])
 
 
-def _torch(first: Version, fixed: Version, *, versions: str, what: str, do: str, source: str) -> Entry:
-    return Entry("torch", first, fixed, KnownFault(versions=versions, what=what, do=do, source=source))
+def _torch(
+    first: Version, fixed: Version, *, versions: str, what: str, do: str, source: str, concerns: Concern = None
+) -> Entry:
+    return Entry("torch", first, fixed, KnownFault(versions=versions, what=what, do=do, source=source), concerns)
 
 
 ENTRIES = (
@@ -51,6 +62,7 @@ ENTRIES = (
         "can be given a smaller cached block, and what is written overflows it.",
         do="Leave pinned_max_round_threshold_mb out of PYTORCH_CUDA_ALLOC_CONF, or use torch 2.14.1.",
         source="https://github.com/pytorch/pytorch/pull/192722; the header CachingHostAllocator.h of 2.13.0 and 2.14.1",
+        concerns="round_threshold",
     ),
     _torch(
         (2, 6),
@@ -86,6 +98,7 @@ ENTRIES = (
         what="Pinning turns the tuples of a batch into lists, so pin_memory=True can break code that asks for a tuple.",
         do="Accept lists too, or use torch 2.10 or newer.",
         source="torch/utils/data/_utils/pin_memory.py of 2.9 and 2.10",
+        concerns="newly_pinned",
     ),
     _torch(
         (2, 6),
@@ -95,6 +108,7 @@ ENTRIES = (
         "one by one and its type can change.",
         do="Let the batch class be no subclass of dict, list or tuple, or use torch 2.11 or newer.",
         source="https://github.com/pytorch/pytorch/issues/32150; torch/utils/data/_utils/pin_memory.py, 2.10 and 2.11",
+        concerns="newly_pinned",
     ),
     _torch(
         (2, 9),

@@ -19,9 +19,11 @@ from pindiag.rules.pd114_pinned_memory_pressure import pinned_memory_pressure
 from pindiag.rules.pd119_compute_bound import compute_bound
 from pindiag.rules.pd120_launch_bound import launch_bound
 from pindiag.rules.pd121_second_loader import second_loader
+from pindiag.rules.pd122_unsafe_non_blocking_copy import unsafe_non_blocking_copy
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.pd139_known_bad_version import known_bad_version
 from pindiag.rules.pd140_slow_pcie_link import slow_pcie_link
 from pindiag.rules.pd141_wrong_numa_node import wrong_numa_node
 from pindiag.rules.pd142_gpu_throttled import gpu_throttled
@@ -45,9 +47,11 @@ RULES: tuple[Rule, ...] = (
     compute_bound,
     launch_bound,
     second_loader,
+    unsafe_non_blocking_copy,
     no_difference,
     script_error,
     intraop_threads_lost,
+    known_bad_version,
     slow_pcie_link,
     wrong_numa_node,
     gpu_throttled,

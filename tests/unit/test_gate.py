@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pindiag.gate import safety, unsafe
+from pindiag.gate import safety, unsafe, unsafe_copies
 from pindiag.journal import Journal
 from pindiag.model import (
     BuffersWatched,
@@ -299,3 +299,22 @@ def test_all_that_speaks_against_it_is_said():
     beside = [closed(HDF5), watched({})]
     said = judged(*as_written(), own("abcdefgX", made), made=made, beside=beside)
     assert [text in said.reason for text in ("1 of 8", "dataset.file", "train.py:30")] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("site", "baseline", "places"),
+    [
+        ({"non_blocking": True, "kind": "copy_"}, {}, ["train.py:30"]),
+        ({}, {"non_blocking": True}, ["train.py:30"]),
+        ({"pinned": False, "of_batch": True}, {"non_blocking": True, "pin_memory": True}, ["train.py:30"]),
+        ({"pinned": False}, {"non_blocking": True}, []),
+        ({"waited": True}, {"non_blocking": True}, []),
+        ({}, {}, []),
+    ],
+)
+def test_where_the_script_as_written_writes_what_a_copy_may_read(site, baseline, places):
+    assert unsafe_copies(journal(watched(site, site), baseline=baseline)) == places
+
+
+def test_what_was_not_watched_is_not_known():
+    assert unsafe_copies(journal()) is None
