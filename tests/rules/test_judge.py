@@ -137,6 +137,20 @@ def test_a_confirmed_cause_outranks_a_finding_of_fact():
     assert rules.primary(findings).cause == "cpu_bound"
 
 
+HELD_DOWN = {"accelerator_present": True, "nvml_slowed_share": 0.9, "nvml_sm_clock_share": 0.5, "wait_share": 0.01}
+UNWORTHY = {"nw2-pin0": {"ci": [0.98, 1.02]}}
+
+
+@pytest.mark.parametrize(("held", "cause"), [(0.9, "gpu_throttled"), (0.0, "no_difference")])
+def test_a_grave_fact_is_the_verdict_where_no_cause_is_and_a_slight_one_stands_beside_it(held, cause):
+    made = inputs(facts_={**HELD_DOWN, "nvml_held_back_share": held}, trials=UNWORTHY)
+    findings = rules.judge(made)
+    verdict = rules.verdict(findings, made)
+    assert by_cause(findings)["gpu_throttled"].status == "confirmed"
+    assert (rules.primary(findings).cause, verdict.primary_cause) == (cause, cause)
+    assert ("clocks were held down" in verdict.headline) is (cause == "gpu_throttled")
+
+
 CPU = {"accelerator_present": False, "wait_share": 0.67, "wait_cpu_share": 0.99}
 MADE_IN_THE_LOOP = {"compute_only": {"ratio": 5.7, "ci": [5.4, 6.0]}}
 
@@ -332,7 +346,11 @@ NAMES = (
         "pin_receive_ms pin_pin_ms pin_idle_ms pin_busy_share host_allocations host_alloc_ms_per_step "
         "pinned_reserved_bytes pinned_reckoned_bytes worker_cpu_share worker_fetch_ms worker_collate_ms "
         "worker_fetch_cpu_share worker_busy_share target_cpu_share run_delay_share psi_memory_share gpu_busy_share "
-        "nvml_utilization pss_bytes syncs_per_step sync_ms_per_step gpu_kernel_ms gpu_launches main_cpu_share"
+        "nvml_utilization pss_bytes hand_pin_ms_per_step pin_in_main_thread batch_pinned transfer_pinned_share "
+        "other_loader_epoch_wait_share other_loader_step_wait_share unsafe_copies pcie_gen pcie_width pcie_gen_max "
+        "pcie_width_max pcie_rx_bytes_per_s numa_nodes gpu_numa_node gpu_local_cpus affinity_cpus nvml_held_back_share "
+        "nvml_slowed_share nvml_sm_clock_share gpu_copy_ms torch_version python_version allocator_settings "
+        "syncs_per_step sync_ms_per_step gpu_kernel_ms gpu_launches main_cpu_share"
     ).split()
 )
 ANY_NUMBER = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 1, -1, 0.5, 0.99]), st.integers(), st.floats())

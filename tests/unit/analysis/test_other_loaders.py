@@ -92,6 +92,12 @@ def test_one_that_is_read_in_each_step(found):
     assert told["other_loader_epoch_wait_share", None].reason == BESIDE
 
 
+def test_why_nothing_is_said_of_steps(found):
+    analysis = found({"batches": 10, "wait_ms": 50.0, "seconds": 2.0, "whole": True})
+    gaps = {gap.key: gap.reason for gap in analysis.not_measured}
+    assert gaps["loader.beside[0].step_wait_ms"] == NOT_BESIDE
+
+
 def test_no_other_loader(found):
     made_again_to_train = LoaderKey(location="/home/ann/train.py:14", ordinal=9)
     analysis = found(key=made_again_to_train)
