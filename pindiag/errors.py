@@ -168,6 +168,42 @@ class RunInUse(UsageError):
     code = "PDE213"
 
 
+class NothingToApply(UsageError):
+    """`pindiag apply` found no change to make: none is recommended, or none can be made safely.
+
+    Read what the sentence says; `pindiag report RUN_DIR` shows what was found, and what is left to do by hand.
+    """
+
+    code = "PDE214"
+
+
+class SourceChanged(UsageError):
+    """A file that `pindiag apply` was to edit is not what was measured.
+
+    Run it again as it is now, and apply what that run recommends.
+    """
+
+    code = "PDE215"
+
+
+class PlaceOutside(UsageError):
+    """A file that `pindiag apply` was to edit lies outside the script's folder.
+
+    Name it with `--also FILE` if it may be edited.
+    """
+
+    code = "PDE216"
+
+
+class SourceNotWritable(UsageError):
+    """`pindiag apply` cannot write a file, or the copy that is the way back.
+
+    Make both writable, move a stale `.orig` away, or commit the file to git, which then is the way back.
+    """
+
+    code = "PDE217"
+
+
 class TemplateMissing(PindiagError):
     """A template, or the recording of `pindiag demo`, is not where the package has it: a broken installation.
 

@@ -104,7 +104,7 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     records = directory.records()
     analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
     inputs = rules.Inputs.of(analysis, between(analysis))
-    fixes = _fixes(analysis, records, _sources(directory), _root(spec))
+    fixes = _fixes(analysis, records, read_sources(directory), root(spec))
     findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
     analysis = _with_fix(analysis, rules.recommended_fix(inputs), fixes)
     inputs = dataclasses.replace(inputs, recommendation=analysis.recommendation)
@@ -128,13 +128,14 @@ def _traces(directory: RunDirectory, records: Sequence[AnyRecord]) -> Mapping[st
     return traces
 
 
-def _root(spec: RunSpec) -> str:
+def root(spec: RunSpec) -> str:
     """The folder that places in the report are relative to: where the command ran, or else where the script lies."""
     inside = spec.module or spec.target.startswith(spec.cwd.rstrip("/") + "/")
     return spec.cwd if inside else os.path.dirname(spec.target)
 
 
-def _sources(directory: RunDirectory) -> dict[str, str]:
+def read_sources(directory: RunDirectory) -> dict[str, str]:
+    """The texts that `keep_sources` kept, by absolute path; empty where it kept none."""
     try:
         loaded: dict[str, str] = json.loads(directory.sources.read_bytes())
     except (OSError, ValueError):
@@ -175,7 +176,8 @@ def keep_sources(directory: RunDirectory, spec: RunSpec, records: Sequence[AnyRe
     sources = {}
     for place in sorted(places):
         try:
-            sources[place] = Path(place).read_text(encoding="utf-8")
+            # As it is, line ends included: a patch must fit the file.
+            sources[place] = Path(place).read_bytes().decode()
         except (OSError, UnicodeDecodeError):
             continue
     with directory.filling():

@@ -12,6 +12,7 @@ import click
 
 from pindiag import __version__
 from pindiag.cli import (
+    apply,
     color,
     compare,
     completion,
@@ -41,7 +42,7 @@ def group() -> None:
     """  # noqa: D301 - click wants the character itself
 
 
-for module in (run, demo, doctor, report, compare, ticket, listing, opening, rules, explain, schema, completion):
+for module in (run, demo, doctor, report, apply, compare, ticket, listing, opening, rules, explain, schema, completion):
     group.add_command(module.command)
 for each in (group, *group.commands.values()):
     each.params.append(color.option())

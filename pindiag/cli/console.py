@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from pindiag.api import Step
+    from pindiag.api.applying import Proposal
     from pindiag.model import Finding, Fix, Report
     from pindiag.report.doctor import Section
 
@@ -148,11 +149,37 @@ def _print_findings(console: Console, report: Report) -> None:
 def _print_fix(console: Console, fix: Fix) -> None:
     unsafe = f" Not recommended: {fix.safety.reason}" if fix.safety.status == "failed" else ""
     _say(console, f"{fix.summary}{unsafe}")
-    for line in (fix.patch or "").splitlines():
+    _print_diff(console, fix.patch, fix.snippet, "    ")
+
+
+def _print_diff(console: Console, diff: str | None, by_hand: str | None, indent: str = "") -> None:
+    for line in (diff or "").splitlines():
         style = {"+": "blue", "-": "dim"}.get(line[:1], "")
-        _say(console, f"    {line}", style)
-    for line in (fix.snippet or "").splitlines():
+        _say(console, f"{indent}{line}", style)
+    for line in (by_hand or "").splitlines():
         _say(console, f"  To do by hand: {line}")
+
+
+def proposal(shown: Proposal) -> None:
+    """Print what is to be changed, and what is left to the user."""
+    console = _console(stderr=False)
+    _say(console, shown.summary, "bold")
+    _print_diff(console, shown.diff, shown.by_hand)
+
+
+def agreed(question: str) -> bool:
+    """Ask; no answer is no.
+
+    Raises:
+        UsageError: nobody is there to be asked.
+    """
+    import click
+
+    from pindiag.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError("Nobody is there to be asked.", "No file was changed; say --yes.")
+    return click.confirm(question, err=True)
 
 
 def _worth_a_line(findings: Sequence[Finding]) -> list[Finding]:

@@ -14,7 +14,7 @@ from pindiag.fixes.inserted import KEEP_THREADS
 from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
 from pindiag.model import Finding, Fix
 
-__all__ = ["GUARD", "Patch", "Places", "patch_loader", "patch_non_blocking", "unified_diff"]
+__all__ = ["GUARD", "Patch", "Places", "patch_loader", "patch_non_blocking", "relative", "unified_diff"]
 
 BY_HAND = {
     "intraop_threads": f"{KEEP_THREADS}  # before the loader is first iterated",
@@ -76,7 +76,7 @@ class Places:
             refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
         own, _ = called.translated(changes)
         written = called.written(changes) if called.makers and own else None
-        diff = "".join(unified_diff(_relative(each.path, self.root), each.before, each.after) for each in patches)
+        diff = "".join(unified_diff(relative(each.path, self.root), each.before, each.after) for each in patches)
         return msgspec.structs.replace(
             fix,
             location=fix.location or (_place(called, patches) or self.loader if changes else next(iter(places), None)),
@@ -167,6 +167,7 @@ def _split(place: str) -> tuple[str, int]:
     return (file, int(line)) if line.isdigit() else (place, 0)
 
 
-def _relative(path: str, root: str) -> str:
+def relative(path: str, root: str) -> str:
+    """The name that a diff gives a file: below `root` relative to it, else the path itself."""
     inside = root and path.startswith(root.rstrip("/") + "/")
     return posixpath.relpath(path, root) if inside else path

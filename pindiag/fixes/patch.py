@@ -14,6 +14,7 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 from pindiag.fixes import arguments
 from pindiag.fixes.arguments import Value
 from pindiag.fixes.callee import TORCH, Callee
+from pindiag.fixes.carried_out import lines_of
 from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
 from pindiag.fixes.loader_call import CallEditor
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
@@ -94,9 +95,7 @@ def patch(
 def unified_diff(path: str, before: str, after: str) -> str:
     """A diff that `patch -p1` and `git apply` take; "" where nothing changes."""
     name = path.lstrip("/")
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{name}", f"b/{name}"
-    )
+    lines = difflib.unified_diff(lines_of(before), lines_of(after), f"a/{name}", f"b/{name}")
     return "".join(each if each.endswith("\n") else f"{each}\n\\ No newline at end of file\n" for each in lines)
 
 
