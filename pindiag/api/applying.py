@@ -84,17 +84,15 @@ def carry_out(edits: Sequence[Edit]) -> list[str]:
         if _content(edit.path) != edit.before:
             raise _changed(edit.path, "was changed since the diff was shown")
     ways_back = [_way_back(edit) for edit in edits]
-    done: list[Edit] = []
-    try:
-        for edit in edits:
+    for at, edit in enumerate(edits):
+        try:
             _replace(edit.path, edit.after)
-            done.append(edit)
-    except OSError as error:
-        for edit in done:
-            _replace(edit.path, edit.before)
-        raise SourceNotWritable(
-            f"{edit.path} cannot be written: {error.strerror}.", "No file was changed; make it writable."
-        ) from error
+        except OSError as error:
+            for done in edits[:at]:
+                _replace(done.path, done.before)
+            raise SourceNotWritable(
+                f"{edit.path} cannot be written: {error.strerror}.", "No file was changed; make it writable."
+            ) from error
     return ways_back
 
 

@@ -1,0 +1,37 @@
+"""A sample is measured, its recommended change applied, and measured again: nothing is left to apply."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from .product import Product
+
+pytestmark = pytest.mark.integration
+
+SAMPLE = Path(__file__).parents[2] / "samples" / "tabular_rows.py"
+SWEEP = ("--sweep", "--grid", "num_workers=0", "--rounds", "3", "--budget", "20s", "--no-verify", "-o")
+
+
+def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
+    script = product.folder / "train.py"
+    shutil.copyfile(SAMPLE, script)
+    assert product("run", "train.py", *SWEEP, "out").returncode == 0
+    assert script.read_bytes() == SAMPLE.read_bytes()
+
+    done = product("apply", "out", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "-        num_workers=4,\n+        num_workers=0,\n" in done.stdout
+    assert script.read_text() == SAMPLE.read_text().replace("num_workers=4", "num_workers=0")
+    ast.parse(script.read_text())
+    assert script.with_name("train.py.orig").read_bytes() == SAMPLE.read_bytes()
+    assert "It is so already" in product("apply", "out", "--yes").stderr
+
+    again = product("run", "train.py", *SWEEP, "again")
+    assert again.returncode == 0, again.stderr
+    refused = product("apply", "again", "--yes")
+    assert (refused.returncode, "recommends no change" in refused.stderr) == (2, True), refused.stderr
+    product.wait_until_gone(1)
