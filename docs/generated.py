@@ -1,4 +1,4 @@
-"""Pages that are made from code when the documentation is built: causes, errors, commands, Python, schemas, a report.
+"""Pages that are made from code: causes, statements of an article, errors, commands, Python, schemas, a report.
 
 mkdocs calls the two hooks at the end; all else is pure, or asks pindiag itself.
 """
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+import yaml
 
 from pindiag import api, cli, errors, rules
 from pindiag.doctor_model import Doctor
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+ROOT = Path(__file__).parents[1]
 SCHEMAS = {"report": Report, "doctor": Doctor}
 _SECTION = re.compile(r"^([A-Z][^\n:]*):\n((?:[ ]{4}[^\n]*\n|\n)+)", re.MULTILINE)
 _ISSUE = re.compile(r"(?<![\w/`])([\w.-]+/[\w.-]+)#(\d+)")
@@ -37,6 +39,7 @@ def pages() -> dict[str, str]:
     return {
         "rules/index.md": rule_index(),
         **{f"rules/{each.name}.md": rule_page(each) for each in rules.catalogue()},
+        "article.md": article_page(),
         "errors.md": error_page(),
         "command-line.md": command_page(),
         "python.md": python_page(),
@@ -67,6 +70,36 @@ def rule_page(each: Rule) -> str:
         parts += ["## Options", "| option | value |\n|---|--:|"]
         parts[-1] += "".join(f"\n| `{name}` | {value:g} |" for name, value in each.options.items())
     return _ISSUE.sub(r"[\1#\2](https://github.com/\1/issues/\2)", "\n\n".join(parts)) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------ article
+
+HEADINGS = {"cause": "Its six causes", "solution": "Its three solutions", "pitfall": "Ten pitfalls"}
+"""Of the article's statements, by their kind."""
+
+
+def article_page() -> str:
+    """What stands in article-text.txt, then the statements of benchmarks/article.yaml with what covers each."""
+    statements: list[dict[str, Any]] = yaml.safe_load((ROOT / "benchmarks" / "article.yaml").read_text())
+    parts = [(ROOT / "docs" / "article-text.txt").read_text().strip()]
+    for kind, heading in HEADINGS.items():
+        rows = [
+            f"| {each['says']} | {each['truth']} | {', '.join(map(covered_by, each['covers']))} |"
+            for each in statements
+            if each["kind"] == kind
+        ]
+        parts += [f"## {heading}", "\n".join(["| it says | how true it is | here |", "|---|---|---|", *rows])]
+    return "\n\n".join(parts) + "\n"
+
+
+def covered_by(link: str) -> str:
+    """A link to a rule's page, to a part of the report, or to where a fact is shown in it."""
+    kind, _, name = link.partition(":")
+    if kind == "rule":
+        return f"[`{name}`](rules/{name}.md)"
+    if kind == "report":
+        return f"[report: {name}](example.html#{name})"
+    return f"[fact `{name}`](example.html#records)"
 
 
 # ------------------------------------------------------------------------------------------------------- errors

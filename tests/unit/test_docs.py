@@ -161,3 +161,35 @@ def test_the_pages_load_nothing_from_the_network():
     assert not any(
         "https://" in target for page in WRITTEN.values() for target in re.findall(r"!\[[^\]]*\]\(([^)]+)", page)
     )
+
+
+# ------------------------------------------------------------------------------------------------------ article
+
+STATEMENTS = yaml.safe_load((ROOT / "benchmarks" / "article.yaml").read_text())
+LINKS = [(each["says"], link) for each in STATEMENTS for link in each["covers"]]
+
+
+def test_the_article_has_its_causes_solutions_and_pitfalls():
+    kinds = [each["kind"] for each in STATEMENTS]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"cause": 6, "solution": 3, "pitfall": 10}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """The recorded report, as a page and as data."""
+    run = generated.example(tmp_path_factory.mktemp("shown"))
+    return run.report_html.read_text(), api.load(run.path)
+
+
+@pytest.mark.parametrize(("says", "link"), LINKS, ids=[f"{link}-{number}" for number, (_, link) in enumerate(LINKS)])
+def test_what_covers_a_statement_is_there(says, link, shown):
+    page, report = shown
+    kind, _, name = link.partition(":")
+    there = {
+        "rule": {each.name for each in rules.catalogue()},
+        "report": set(re.findall(r'id="([\w-]+)"', page)),
+        "fact": {fact.name for fact in report.facts},
+    }
+    assert name in there[kind]
+    (row,) = [row for row in rows(PAGES["article.md"]) if row[0] == says]
+    assert name in row[2]
