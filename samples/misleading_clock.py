@@ -36,7 +36,7 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
     for epoch in range(args.epochs):
-        step_s = []
+        step_s, total = [], 0.0
         for x, y in loader:
             start = time.perf_counter()
             x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
@@ -45,7 +45,8 @@ def main():
             loss.backward()
             optimizer.step()
             step_s.append(time.perf_counter() - start)
-        print(f"epoch {epoch + 1}: {1000 * sum(step_s) / len(step_s):.2f} ms a step")
+            total += loss.item()
+        print(f"epoch {epoch + 1}: loss {total / len(loader):.4f}, {1000 * sum(step_s) / len(step_s):.2f} ms a step")
 
 
 if __name__ == "__main__":
