@@ -40,6 +40,8 @@ from pindiag.stats import Rate, median
 
 DISCOVER_TRIAL = "baseline"
 """What the first launch calls its block: the configuration, and with it the id, is not known yet."""
+PATCHED_TRIAL = "patched"
+"""What launches with the run's patch in the files call theirs."""
 
 T = TypeVar("T")
 

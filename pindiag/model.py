@@ -16,6 +16,7 @@ SCHEMA_VERSION = 1
 Scalar = bool | int | float | str | None
 NonBlocking = bool | Literal["mixed"] | None
 Isolation = Literal["live", "fresh"]
+Failure = Literal["worker_died", "pin_thread_died", "shm_full", "open_files", "unpicklable", "memory"]
 Purpose = Literal["discover", "scout", "round", "verify"]
 Ablation = Literal["compute_only", "host_batch", "loader_only"]
 Tweak = Literal["intraop_threads", "lazy_sync"]
@@ -110,6 +111,8 @@ class LaunchOrder(Base, frozen=True, kw_only=True):
     """live: the launch runs blocks of many treatments, and is sent more of them while it runs."""
     treatment: Treatment | None
     """None: the script as written (the first launch, and every live one)."""
+    patched: bool = False
+    """With the run's patch in the files that it edits."""
     blocks: list[BlockOrder]
     """All blocks of a fresh launch; the first ones of a live launch."""
     profile: bool = False
@@ -177,6 +180,20 @@ class ProbeSpec(Base, frozen=True, kw_only=True):
     keep_cap_bytes: int
     """An existing file larger than this is not changed in place."""
     isolation: Isolation = "fresh"
+    sources: dict[str, str] = {}
+    """Texts that stand in for files of the target, by absolute path."""
+
+
+class PatchedSources(Base, frozen=True, kw_only=True):
+    """What a run that verifies a patch compares; the files themselves are not touched."""
+
+    summary: str
+    """Of the change."""
+    before: dict[str, str]
+    """The texts of the files that it edits, by absolute path."""
+    after: dict[str, str]
+    loader: LoaderKey | None
+    """The training loader in the files after the change: lines may have moved."""
 
 
 class RunSpec(Base, frozen=True, kw_only=True):
@@ -219,6 +236,8 @@ class RunSpec(Base, frozen=True, kw_only=True):
     """What `--sweep-batch-size` names; empty: half, twice and four times the script's own; None: not asked for."""
     recording: str | None = None
     """Of a recording that is shown elsewhere: the sentence that says so, before every verdict."""
+    patch: PatchedSources | None = None
+    """What is verified; None: the run verifies no patch."""
 
 
 # ---------------------------------------------------------------------------------------------- what happened
@@ -294,6 +313,12 @@ class LaunchEnded(Record, tag="launch_ended", frozen=True, kw_only=True):
     """What its processes were at before they were killed for want of progress; None: they were not."""
     under: Configuration | None = None
     """What the loader ran under when the launch failed; None: no configuration, or the launch did not fail."""
+    failure: Failure | None = None
+    """What kind of failure it was; None: none that is known by name, or it was not told apart yet."""
+    worker_death: str | None = None
+    """What a worker died of: a signal's name, or "exit status 3"; None: none died, or nobody knows of what."""
+    out_of_memory: str | None = None
+    """Evidence that the machine or its control group was out of memory."""
 
 
 class Process(Base, frozen=True, kw_only=True):
@@ -361,6 +386,10 @@ class Sample(Record, tag="sample", frozen=True, kw_only=True):
     """Cumulative seconds in which the host ran something else on these CPUs (virtual machines)."""
     own_cpu_s: float | None = None
     """CPU seconds that pindiag's own process has used."""
+    open_files: int | None = None
+    """Descriptors that the target's main process holds."""
+    open_files_limit: int | None = None
+    """As many as it may hold, by its own limit now."""
 
 
 class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
@@ -1354,6 +1383,26 @@ class Verification(Base, frozen=True, kw_only=True):
     steady_ci95: tuple[float, float] | None = None
 
 
+class PatchVerification(Base, frozen=True, kw_only=True):
+    """Fresh launches of the script as it was measured and with the patch in its files, in alternating order."""
+
+    summary: str
+    """Of the change."""
+    files: list[str]
+    """That it edits."""
+    pairs: int
+    launches: list[int]
+    """By their numbers in the journal of the run's folder `patched`."""
+    original_samples_per_second: list[float]
+    patched_samples_per_second: list[float]
+    ratio: float | None
+    ci95: tuple[float, float] | None
+    epochs: int | None
+    """As of `Verification`."""
+    reason: str | None = None
+    """Why there is no ratio."""
+
+
 class LaunchFigures(Base, frozen=True, kw_only=True):
     """One launch."""
 
@@ -1421,6 +1470,8 @@ class Report(Base, frozen=True, kw_only=True):
     overhead: Overhead
     environment: dict[str, Scalar]
     target: TargetFigures
+    patch_verification: PatchVerification | None = None
+    """None: `pindiag run --verify-patch RUN_DIR` was not asked for."""
 
 
 class Band(Base, frozen=True, kw_only=True):
@@ -1545,3 +1596,4 @@ class Analysis(Base, frozen=True, kw_only=True):
     environment: dict[str, Scalar]
     target: TargetFigures
     drawing: Drawing
+    patch_verification: PatchVerification | None = None

@@ -60,6 +60,8 @@ class RunDirectory:
         self.stacks = path / "stacks"
         self.target_log = path / "target.log"
         self.sources = path / "sources.json"
+        self.patched = path / "patched"
+        """A run of its own, where the patch was verified."""
         self.report_html = path / "report.html"
         self.report_json = path / "report.json"
         self.summary_md = path / "summary.md"

@@ -10,7 +10,7 @@ from pindiag import race
 from pindiag.analysis import drawing, environment, facts, gaps, recommend, summary, trials
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.trace import Event
-from pindiag.model import Ablation, Analysis, AnyRecord, Ceilings, RunSpec, Trial, WorkerBatch
+from pindiag.model import Ablation, Analysis, AnyRecord, Ceilings, PatchVerification, RunSpec, Trial, WorkerBatch
 
 __all__ = ["Analysis", "analyse"]
 
@@ -21,6 +21,8 @@ def analyse(
     worker_batches: Sequence[WorkerBatch],
     traces: Mapping[str, Sequence[Event] | str],
     places: Mapping[int, str],
+    *,
+    patch: PatchVerification | None = None,
 ) -> Analysis:
     """Everything that a run's records say, before rules judge it.
 
@@ -30,6 +32,7 @@ def analyse(
         worker_batches: what workers wrote into their rings.
         traces: events of the profiler windows by trial; a text is the reason why one could not be read.
         places: file name and line of each block's record.
+        patch: what its patch gave, where that was measured.
     """
     run = RunEvidence(spec, records, worker_batches, traces)
     noise = recommend.noise_floor(run.journal)
@@ -53,6 +56,7 @@ def analyse(
         environment=environment.environment(run, told),
         target=target,
         drawing=drawing.drawing(run),
+        patch_verification=patch,
     )
     return msgspec.structs.replace(analysis, not_measured=gaps.not_measured(analysis, run))
 

@@ -23,8 +23,15 @@ MEANT = frozenset(
     | {"error", "error_step", "maker", "stacks"}
 )
 """Keys whose null is a statement, not a gap."""
-WITHIN = ("loader", "noise_floor", "ceilings", "recommendation", "verification", "launches", "overhead", "environment")
+WITHIN = (
+    *("loader", "noise_floor", "ceilings", "recommendation", "verification", "patch_verification", "launches"),
+    *("overhead", "environment"),
+)
 WHERE_NOTHING_IS_A_GAP = ("ceilings.host_batch", "ceilings.loader_only")
+STEPS_COMPARED = (
+    "blocks of steps were compared: two whole epochs do not fit a launch's share of the budget, or --steps or the "
+    "loader's unknown length leave none to be counted"
+)
 FEW_ROUNDS = "an interval needs three rounds"
 
 
@@ -120,7 +127,7 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     asked = "it was not asked for" if not run.spec.verify or not run.spec.sweep else None
     leads = analysis.recommendation is not None and analysis.recommendation.trial == analysis.baseline
     never_live = "it had no live round together with the baseline"
-    verified = analysis.verification
+    verified, patch = analysis.verification, analysis.patch_verification
     others = [] if analysis.loader is None else analysis.loader.beside
     of_facts = environment.reasons(run, analysis.facts)
     return (
@@ -140,8 +147,11 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
             "verification": asked
             or ("no change was to be verified" if leads else "the budget left no time for a pair"),
             "verification.ci95": "an interval needs three pairs",
-            "verification.epochs": "blocks of steps were compared: two whole epochs do not fit a launch's share of "
-            "the budget, or --steps or the loader's unknown length leave none to be counted",
+            "patch_verification": "`pindiag run --verify-patch` was not asked for",
+            "patch_verification.ratio": (patch and patch.reason) or "",
+            "patch_verification.ci95": (patch and patch.reason) or "an interval needs three pairs",
+            "patch_verification.epochs": (patch and patch.reason) or STEPS_COMPARED,
+            "verification.epochs": STEPS_COMPARED,
             "verification.steady_ratio": "its epochs are hardly longer than its queue",
             "verification.steady_ci95": "an interval needs three pairs",
             "verification.live_ratio": never_live,

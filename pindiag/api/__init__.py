@@ -30,6 +30,7 @@ from pindiag.api.conduct import Conductor, Observer, Silence, Step, teller
 from pindiag.api.demonstration import demo
 from pindiag.api.found import Found, runs
 from pindiag.api.outcome import assemble, keep_sources, write
+from pindiag.api.patching import verify_patch
 from pindiag.api.ticketing import Ticket, ticket
 from pindiag.errors import ExitCode, NoLoader, OutputRefused
 from pindiag.model import AnyRecord, LaunchEnded, LoaderChosen, LoaderMade, Report, RunSpec, TargetFailed
@@ -52,6 +53,7 @@ __all__ = [
     "run",
     "runs",
     "ticket",
+    "verify_patch",
 ]
 
 

@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,17 @@ class Edit(NamedTuple):
     path: Path
     before: bytes
     after: bytes
+
+
+class Change(NamedTuple):
+    """What becomes of one file."""
+
+    place: str
+    """Its path, as the run knows it."""
+    before: str
+    after: str
+    is_made: bool
+    """Whether the file is so already."""
 
 
 class Proposal(NamedTuple):
@@ -64,9 +75,9 @@ def propose(run_directory: Path, also: Sequence[Path] = ()) -> Proposal:
     spec = directory.read_spec()
     with tenancy(directory.path):
         report, _ = assemble(directory)
-    fix, diff = _recommended(report)
+    fix, diff = recommended(report)
     allowed = {os.path.realpath(path) for path in also}
-    edits = list(_edits(diff, read_sources(directory), spec, allowed))
+    edits = list(_edits(changes(diff, read_sources(directory), spec), root(spec), allowed))
     return Proposal(fix.summary, diff, fix.snippet, edits)
 
 
@@ -96,7 +107,12 @@ def carry_out(edits: Sequence[Edit]) -> list[str]:
     return ways_back
 
 
-def _recommended(report: Report) -> tuple[Fix, str]:
+def recommended(report: Report) -> tuple[Fix, str]:
+    """The change that a report shows first, and its diff.
+
+    Raises:
+        NothingToApply: none is recommended, it failed the safety gate, or no diff holds it.
+    """
     from pindiag.report.sections.verdict import main_fix
 
     fix = main_fix(report)
@@ -110,27 +126,35 @@ def _recommended(report: Report) -> tuple[Fix, str]:
     return fix, fix.patch
 
 
-def _edits(diff: str, sources: Mapping[str, str], spec: RunSpec, allowed: set[str]) -> Iterator[Edit]:
-    """The edits that are still to be made, each checked."""
+def changes(diff: str, sources: Mapping[str, str], spec: RunSpec) -> Iterator[Change]:
+    """What a diff makes of the files that were measured.
+
+    Raises:
+        SourceChanged: a file is neither what was measured nor so already, or the script changed meanwhile.
+    """
     from pindiag.fixes import relative
     from pindiag.fixes.carried_out import by_file, carried_out
 
-    folder = root(spec)
-    places = {relative(path, folder).lstrip("/"): path for path in sources}
+    places = {relative(path, root(spec)).lstrip("/"): path for path in sources}
     for name, hunks in by_file(diff).items():
         place = places[name]
         before = sources[place]
-        after = carried_out(hunks, before).encode()
-        path = Path(os.path.realpath(place))
-        _check_place(path, folder, allowed)
+        after = carried_out(hunks, before)
         if place == spec.target and spec.target_sha256 not in (None, hashlib.sha256(before.encode()).hexdigest()):
-            raise _changed(path, "was changed while the run measured it")
-        found = _content(path)
-        if found == after:
-            continue
-        if found != before.encode():
-            raise _changed(path, "is not there" if found is None else "was changed since the run")
-        yield Edit(path, found, after)
+            raise _changed(Path(place), "was changed while the run measured it")
+        found = _content(Path(place))
+        if found not in (before.encode(), after.encode()):
+            raise _changed(Path(place), "is not there" if found is None else "was changed since the run")
+        yield Change(place, before, after, found == after.encode())
+
+
+def _edits(made: Iterable[Change], folder: str, allowed: set[str]) -> Iterator[Edit]:
+    """The edits that are still to be made, each in a place that may be edited."""
+    for change in made:
+        path = Path(os.path.realpath(change.place))
+        _check_place(path, folder, allowed)
+        if not change.is_made:
+            yield Edit(path, change.before.encode(), change.after.encode())
 
 
 def _check_place(path: Path, folder: str, allowed: set[str]) -> None:

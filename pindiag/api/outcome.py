@@ -22,6 +22,7 @@ from pindiag.model import (
     Finding,
     Fix,
     LoaderChosen,
+    PatchVerification,
     Report,
     RunSpec,
     Verdict,
@@ -102,7 +103,8 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
 
     spec = directory.read_spec()
     records = directory.records()
-    analysis = analyse(spec, records, directory.worker_batches(), _traces(directory, records), directory.places())
+    traces, patch = _traces(directory, records), _patch(directory)
+    analysis = analyse(spec, records, directory.worker_batches(), traces, directory.places(), patch=patch)
     inputs = rules.Inputs.of(analysis, between(analysis))
     fixes = _fixes(analysis, records, read_sources(directory), root(spec))
     findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
@@ -115,6 +117,17 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
 def _of_recording(verdict: Verdict, spec: RunSpec) -> Verdict:
     """A verdict on a recording says first that it is one, whoever makes the report again."""
     return msgspec.structs.replace(verdict, lead=f"{spec.recording} {verdict.lead}") if spec.recording else verdict
+
+
+def _patch(directory: RunDirectory) -> PatchVerification | None:
+    """What the patch gave, where a run of its own measured it."""
+    from pindiag.analysis.patched import patch_verification
+
+    if not directory.patched.is_dir():
+        return None
+    inner = RunDirectory.open(directory.patched)
+    patch = inner.read_spec().patch
+    return None if patch is None else patch_verification(patch, inner.records())
 
 
 def _traces(directory: RunDirectory, records: Sequence[AnyRecord]) -> Mapping[str, list[TraceEvent] | str]:

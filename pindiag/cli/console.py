@@ -113,8 +113,16 @@ def sections(shown: Sequence[Section], *, stderr: bool = False) -> None:
             _say(console, note)
 
 
-def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None) -> None:
-    """Print what was found and where the report lies; report.json goes to `json_path` or standard output."""
+def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str | None, of_patch: bool = False) -> None:
+    """Print what was found and where the report lies; report.json goes to `json_path` or standard output.
+
+    Args:
+        report: what was found.
+        run_directory: where it lies.
+        quiet: one line.
+        json_path: a file, "-" or None.
+        of_patch: the patch was what was to be measured.
+    """
     to_stdout = json_path == "-"
     content = (run_directory / "report.json").read_text(encoding="utf-8") if json_path else ""
     if json_path and not to_stdout:
@@ -123,12 +131,20 @@ def verdict(report: Report, run_directory: Path, *, quiet: bool, json_path: str 
         sys.stderr.write(report.target.error.rstrip() + "\n")
     console = _console(stderr=to_stdout)
     if quiet:
-        _say(console, report.verdict.headline)
+        _say(console, _patch_line(report) if of_patch else report.verdict.headline)
     else:
         _print_findings(console, report)
+        if report.patch_verification is not None:
+            _say(console, _patch_line(report), "bold" if of_patch else "")
         _say(console, f"Report: {run_directory / 'report.html'}")
     if to_stdout:
         payload(content)
+
+
+def _patch_line(report: Report) -> str:
+    from pindiag.report.conclusions import patched
+
+    return "" if report.patch_verification is None else f"{patched(report.patch_verification)}."
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

@@ -14,6 +14,7 @@ from pindiag.errors import UsageError
 
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _WITH_RESUME = {"resume", "open_it", "json_path", "fail_on", "show_paths", "quiet", "verbose"}
+_WITH_PATCH = _WITH_RESUME - {"resume"} | {"verify_patch", "budget"}
 _UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -111,6 +112,14 @@ class BatchSizes(click.ParamType[list[int]]):
     help="Go on with a run that was killed or interrupted, as it was asked for; of a complete one, make the report "
     "again. No TARGET then.",
 )
+@click.option(
+    "--verify-patch",
+    metavar="RUN_DIR",
+    type=click.Path(path_type=Path),
+    help="Measure the change that a run recommends: its script as it was measured against the same with the patch in "
+    "its files, in alternating fresh launches. Your files are not touched; the run's report tells the result. No "
+    "TARGET then.",
+)
 @click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")
 @click.option("--json", "json_path", metavar="PATH|-", help="Also write report.json there; - is standard output.")
 @click.option(
@@ -145,6 +154,7 @@ def command(
     output: Path | None,
     force: bool,
     resume: Path | None,
+    verify_patch: Path | None,
     open_it: bool,
     json_path: str | None,
     fail_on: str | None,
@@ -170,8 +180,13 @@ def command(
 
     with console.Progress(quiet=quiet, verbose=verbose) as progress:
         if resume is not None:
-            _refuse_others(context)
+            _refuse_others(context, "--resume", _WITH_RESUME)
             run_directory, made = api.resume(resume, show_paths=show_paths, progress=progress)
+        elif verify_patch is not None:
+            _refuse_others(context, "--verify-patch", _WITH_PATCH)
+            run_directory, made = api.verify_patch(
+                verify_patch, budget_s=budget, show_paths=show_paths, progress=progress
+            )
         else:
             target, args = _target(module, words)
             run_directory, made = api.run(
@@ -198,7 +213,7 @@ def command(
                 show_paths=show_paths,
                 progress=progress,
             )
-    console.verdict(made, run_directory, quiet=quiet, json_path=json_path)
+    console.verdict(made, run_directory, quiet=quiet, json_path=json_path, of_patch=verify_patch is not None)
     ci.step_summary((run_directory / "summary.md").read_text(encoding="utf-8"))
     if open_it:
         browser.show(run_directory / "report.html")
@@ -218,14 +233,14 @@ def _target(module: str | None, words: tuple[str, ...]) -> tuple[str, list[str]]
     return words[0], list(words[1:])
 
 
-def _refuse_others(context: click.Context) -> None:
-    """What a run is asked is in its run.json: beside --resume there is only what concerns its report."""
+def _refuse_others(context: click.Context, mode: str, taken: set[str]) -> None:
+    """What a run is asked is in its run.json: beside --resume and its like there is only what concerns its report."""
     given = [
         option
         for option in context.command.params
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
     ]
-    others = [option for option in given if option.name not in _WITH_RESUME]
+    others = [option for option in given if option.name not in taken]
     if others:
         name = "TARGET" if isinstance(others[0], click.Argument) else others[0].opts[-1]
-        raise UsageError(f"{name} cannot be given with --resume: the run goes on as it was asked for.", "Leave it out.")
+        raise UsageError(f"{name} cannot be given with {mode}: it goes by what RUN_DIR was asked for.", "Leave it out.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 _FILE = re.compile(r"^--- a/(.*)\n\+\+\+ b/.*\n(?=@@ )", re.MULTILINE)
@@ -37,6 +38,20 @@ def carried_out(hunks: str, before: str) -> str:
         after += [*lines[at:start], *(line[1:] for line in body if line[0] in " +")]
         at = start + len(old)
     return "".join([*after, *lines[at:]])
+
+
+def moved(before: str, after: str, line: int) -> int:
+    """Where a line stands after a change; of lines that it rewrote, the one that is most like it."""
+    old, new = lines_of(before), lines_of(after)
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal" and start < line <= end:
+            return line - start + new_start
+        if start < line <= end:
+            like = {
+                at: difflib.SequenceMatcher(None, old[line - 1], new[at]).ratio() for at in range(new_start, new_end)
+            }
+            return 1 + max(like, key=lambda at: like[at], default=new_start)
+    return line
 
 
 def _start(header: str) -> int:

@@ -30,6 +30,8 @@ from pindiag.model import (
     LaunchEnded,
     LaunchOrder,
     LoaderChosen,
+    LoaderKey,
+    PatchedSources,
     ProbeSpec,
     TargetEnded,
     TargetFailed,
@@ -95,7 +97,8 @@ def _not_started(began: LaunchBegan, notes: Sequence[AnyRecord], reason: str, ar
 
 
 def _header(order: LaunchOrder, number: int, log: Path) -> None:
-    what = "the script as written" if order.treatment is None else order.treatment.id
+    as_written = "with the patch" if order.patched else "the script as written"
+    what = as_written if order.treatment is None else order.treatment.id
     what = "one treatment after another" if order.isolation == "live" else what
     with log.open("a") as output:
         output.write(f"==== launch {number}: {what} ({order.purpose})\n")
@@ -105,7 +108,6 @@ def _command(
     order: LaunchOrder, number: int, blocks: list[BlockOrder], child: Child, around: Surroundings
 ) -> tuple[list[str], str, dict[str, str]]:
     spec, run = around.spec, around.run
-    found = chosen(around.records)
     path = Path(f"{mark(run)}{number:03d}.json")
     probe = ProbeSpec(
         launch=number,
@@ -121,13 +123,28 @@ def _command(
         profile=order.profile,
         profile_steps=PROFILE_STEPS,
         natural_epochs=order.natural_epochs,
-        loader=None if found is None else found.key,
+        loader=_loader(order, around),
         loader_place=spec.loader,
         device=spec.device,
         keep_cap_bytes=spec.keep_cap_bytes,
+        sources=_sources(order, spec.patch),
     )
     run.write(path, msgspec.json.encode(probe))
     return [spec.python, str(bootstrap(run)), str(path)], spec.cwd, {**OFFLINE_ENVIRONMENT, **QUIET, **os.environ}
+
+
+def _loader(order: LaunchOrder, around: Surroundings) -> LoaderKey | None:
+    """The training loader, where an earlier launch found it or a patch moved it."""
+    found = chosen(around.records)
+    moved = around.spec.patch.loader if around.spec.patch is not None and order.patched else None
+    return moved or (None if found is None else found.key)
+
+
+def _sources(order: LaunchOrder, patch: PatchedSources | None) -> dict[str, str]:
+    """Both sides of a patch stand in for the files, so that neither is compiled before and the files may be either."""
+    if patch is None:
+        return {}
+    return patch.after if order.patched else patch.before
 
 
 class Launch:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from pindiag.journal import DISCOVER_TRIAL, Journal, Launch
+from pindiag.journal import DISCOVER_TRIAL, PATCHED_TRIAL, Journal, Launch
 from pindiag.model import (
     Block,
     BlockOrder,
@@ -66,6 +66,8 @@ class Known:
 
     def trial(self, launch: Launch) -> str:
         """What a fresh launch runs under."""
+        if launch.order is not None and launch.order.patched:
+            return PATCHED_TRIAL
         return self.journal.trial(DISCOVER_TRIAL if launch.treatment is None else launch.treatment.id)
 
     @cached_property

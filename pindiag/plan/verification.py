@@ -31,6 +31,9 @@ LEAST_BATCHES = 2
 class Verification:
     """What the race has chosen, against the script as written."""
 
+    share = VERIFICATION_SHARE
+    """Of the budget."""
+
     def __init__(self, known: Known, budget: Budget) -> None:
         self._known = known
         self._budget = budget
@@ -42,7 +45,7 @@ class Verification:
 
     def next(self) -> LaunchOrder | None:
         """The next launch of a pair; None when enough is known, or nothing is to be verified."""
-        baseline, candidate = self._known.journal.baseline_id, self._known.candidate
+        baseline, candidate = self._known.journal.baseline_id, self._candidate
         if baseline is None or candidate is None or self._known.out(candidate):
             return None
         number = max(self._pairs, default=1)
@@ -55,12 +58,19 @@ class Verification:
             number, left = number + 1, turns[::-1]
         if sum(self._launch_s(trial) for trial in left) > self._budget.left_s():
             return None
+        return self._order(left[0], self._block(number, left[0]))
+
+    @property
+    def _candidate(self) -> str | None:
+        return self._known.candidate
+
+    def _order(self, trial: str, block: BlockOrder) -> LaunchOrder:
         return LaunchOrder(
             purpose="verify",
-            treatment=self._known.journal.treatments[left[0]],
-            blocks=[self._block(number, left[0])],
+            treatment=self._known.journal.treatments[trial],
+            blocks=[block],
             natural_epochs=self._known.natural_epochs,
-            gates=to_gate(self._known.journal, left[0]),
+            gates=to_gate(self._known.journal, trial),
         )
 
     # ------------------------------------------------------------------------------------------------ whole epochs
@@ -74,12 +84,12 @@ class Verification:
     @cached_property
     def _whole(self) -> bool:
         """Whether two natural epochs of either fit a launch's share of the budget, and none turned out not to."""
-        candidate = self._known.candidate
+        candidate = self._candidate
         if self._known.spec.steps is not None or self._batches < LEAST_BATCHES or candidate is None:
             return False
         if any(block.epochs is None for launch in self._launches for block in launch.counted):
             return False
-        share_s = VERIFICATION_SHARE * self._budget.whole_s / (2 * FEWEST_PAIRS)
+        share_s = self.share * self._budget.whole_s / (2 * FEWEST_PAIRS)
         return all(self._launch_s(trial, whole=True) <= share_s for trial in (self._known.baseline, candidate))
 
     @cached_property
@@ -91,7 +101,7 @@ class Verification:
     @cached_property
     def _epochs(self) -> int:
         """Two, or as many short ones as last as long as a block of steps."""
-        shortest_s = min(self._epoch_s(trial) for trial in (self._known.baseline, self._known.candidate or ""))
+        shortest_s = min(self._epoch_s(trial) for trial in (self._known.baseline, self._candidate or ""))
         return max(EPOCHS, math.ceil(BLOCK_S / max(shortest_s, LEAST_S)))
 
     def _launch_s(self, trial: str, *, whole: bool | None = None) -> float:

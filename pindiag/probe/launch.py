@@ -60,10 +60,11 @@ class Launch:
         if reason is not None:
             self._recorder.write("unmeasured", key="torch", reason=reason)
             raise SystemExit(NO_TORCH_STATUS)
-        from . import files
+        from . import files, overlay
 
         spec = self._spec
         files.install(spec["run_directory"], spec["launch"], spec["keep_cap_bytes"])
+        overlay.install(spec.get("sources", {}))
         torch_version, cuda_version = versions()
         self._recorder.write(
             "launch_started",

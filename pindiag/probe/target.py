@@ -11,6 +11,8 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType, TracebackType
 from typing import Any
 
+from . import overlay
+
 PROBE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -44,9 +46,15 @@ def _run_script(path: str, main: ModuleType) -> None:
     main.__dict__.update(
         __file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path), __annotations__={}
     )
+    exec(compile(_source(path), path, "exec", dont_inherit=True), main.__dict__)
+
+
+def _source(path: str) -> str | bytes:
+    text = overlay.text_of(path)
+    if text is not None:
+        return text
     with open(path, "rb") as file:
-        source = file.read()
-    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+        return file.read()
 
 
 def _run_module(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pindiag.model import Report, RunSpec, Trial, Verification
+from pindiag.model import PatchVerification, Report, RunSpec, Trial, Verification
 
 ASKED_ROUNDS = 6
 """Rounds below which a gain is provisional."""
@@ -80,7 +80,7 @@ def reason(report: Report, *keys: str) -> str:
     return next((reasons[key] for key in keys if key in reasons), "")
 
 
-def pairs(verified: Verification) -> str:
+def pairs(verified: Verification | PatchVerification) -> str:
     """How many launches verified, and what each of them covered."""
     said = plural(verified.pairs, "fresh pair")
     return said if verified.epochs is None else f"{said} of {plural(verified.epochs, 'whole epoch')} each"

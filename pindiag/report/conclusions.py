@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from pindiag import figures
-from pindiag.model import Finding, NoiseFloor, Report, Series, Verification
+from pindiag.model import Finding, NoiseFloor, PatchVerification, Report, Series, Verification
 from pindiag.report import about, names
 from pindiag.report.charts._svg import Row
 from pindiag.report.charts.stages import Steps
@@ -198,6 +198,16 @@ def verification(verified: Verification) -> str:
         if borne_out
         else f"{pairs} do not settle it: {gain}"
     )
+
+
+def patched(verified: PatchVerification) -> str:
+    """What the patch gives, measured with it in the files."""
+    if verified.ratio is None:
+        return f"The patch was not measured: {verified.reason}"
+    gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
+    pairs = about.pairs(verified)
+    shown = verified.ci95 is not None and verified.ci95[0] > 1
+    return f"The patch in the files gives {gain} in {pairs}" if shown else f"{pairs} show no gain of the patch: {gain}"
 
 
 def records(report: Report) -> str:

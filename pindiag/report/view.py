@@ -73,6 +73,8 @@ class View:
     """Whether something was predicted of a configuration that was measured."""
     beyond: list[beyond.Change]
     verified: verification.Verified | None
+    patched_pairs: list[tuple[float, float]]
+    patched_notes: list[str]
     records: list[tables.RecordGroup]
     facts: dict[str | None, list[Fact]]
     """By treatment; None: of the run."""
@@ -104,6 +106,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     finding = names.primary_finding(report)
     fix = verdict.main_fix(report)
     found = ceilings.ceilings(report, finding)
+    patched = report.patch_verification
     spoken = names.spoken_stage(finding)
     by_trial = {one.row.trial.id: one for one in steps}
     over_time = conclusions.machine(drawing.series, drawing.series_reason, report)
@@ -155,6 +158,8 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         has_predictions=any(row.trial.predicted_samples_per_second is not None for row in measured),
         beyond=beyond.changes(report),
         verified=verification.verified(report),
+        patched_pairs=verification.patched_pairs(patched) if patched else [],
+        patched_notes=[verification.covers(patched), verification.against_stated(patched, fix)] if patched else [],
         records=tables.records(report, drawing, labels),
         facts=tables.facts(report),
         environment=text.environment({k: v for k, v in report.environment.items() if k != REDACTION}),
@@ -209,6 +214,8 @@ def _sections(
         found.append(Section("beyond", "Beyond arguments", beyond.heading(changes)))
     if report.verification is not None:
         found.append(Section("verification", "Verification", conclusions.verification(report.verification)))
+    if report.patch_verification is not None:
+        found.append(Section("patched", "The patch", conclusions.patched(report.patch_verification)))
     found += [
         Section("method", "Method", method.heading(report)),
         Section("records", "Records", conclusions.records(report)),

@@ -152,6 +152,7 @@ def marks(report: Report, finding: Finding | None) -> list[Mark]:
         _cause_mark(finding),
         _gain_mark(report),
         _verification_mark(report),
+        _patch_mark(report),
         _disagreement_mark(report),
         _busy_mark(report),
     ]
@@ -230,6 +231,18 @@ def _verification_mark(report: Report) -> Mark:
     if verified.ci95 is None and verified.ratio > 1:
         return Mark("half", "Verified in part", f"in {pairs}, too few for an interval: {gain}")
     return Mark("none", "Not borne out", f"by {pairs}: {gain}")
+
+
+def _patch_mark(report: Report) -> Mark | None:
+    """What the patch itself gave, where `--verify-patch` measured it."""
+    made = report.patch_verification
+    if made is None:
+        return None
+    if made.ratio is None:
+        return Mark("none", "Patch not measured:", made.reason or "")
+    shown = made.ci95 is not None and made.ci95[0] > 1
+    gain = figures.ratio_with_interval(made.ratio, made.ci95)
+    return Mark("full" if shown else "none", "Patch measured", f"in {about.pairs(made)}: {gain}")
 
 
 def _disagreement_mark(report: Report) -> Mark | None:

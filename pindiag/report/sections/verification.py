@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pindiag import figures
-from pindiag.model import BlockFigures, Isolation, Ratio, Report, Verification
+from pindiag.model import BlockFigures, Fix, Isolation, PatchVerification, Ratio, Report, Verification
 from pindiag.report import about
 from pindiag.report.rows import counts, isolation_of
 
@@ -42,7 +42,7 @@ def verified(report: Report) -> Verified | None:
     chosen = report.recommendation.trial if report.recommendation else None
     sides = [*_chosen_by(report, made, chosen), _fresh(made)]
     pairs = list(zip(made.baseline_samples_per_second, made.recommended_samples_per_second, strict=False))
-    return Verified(sides, pairs, _agreement(made), _covers(made))
+    return Verified(sides, pairs, _agreement(made), covers(made))
 
 
 def _chosen_by(report: Report, made: Verification, chosen: str | None) -> list[Side]:
@@ -98,7 +98,24 @@ def _median(values: Sequence[float]) -> float | None:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def _covers(made: Verification) -> str:
+def patched_pairs(made: PatchVerification) -> list[tuple[float, float]]:
+    """Samples/s without and with the patch."""
+    return list(zip(made.original_samples_per_second, made.patched_samples_per_second, strict=True))
+
+
+def against_stated(made: PatchVerification, fix: Fix | None) -> str:
+    """Whether the gain stated for the change lies in what the patch gave; "" where it cannot be told."""
+    if fix is None or fix.effect is None or fix.summary != made.summary or made.ci95 is None:
+        return ""
+    low, high = made.ci95
+    stated = figures.ratio(fix.effect.ratio)
+    if low <= fix.effect.ratio <= high:
+        return f"The gain of {stated} that this report states for the change lies in that interval."
+    return f"This report states a gain of {stated} for the change, which lies outside that interval: the patch decides."
+
+
+def covers(made: Verification | PatchVerification) -> str:
+    """What each launch of a pair counted."""
     if made.epochs is None:
         return "Each launch counted one block of steps."
     return (
