@@ -577,6 +577,41 @@ class LoaderChosen(Record, tag="loader_chosen", frozen=True, kw_only=True):
     device_name: str | None
     intraop_threads: int | None
     """Read from the OpenMP library by ctypes, never by torch.get_num_threads() (FACTS.md A6)."""
+    fetches_batches: bool | None = None
+    """Whether the dataset is asked for whole batches: it has `__getitems__`, is iterable, or torch makes no batches;
+    None: not noted."""
+
+
+class ClockSeen(Base, frozen=True, kw_only=True):
+    """Two readings of a clock around a training step, in one pass through the loop, as the script has them."""
+
+    started: int
+    """Line of the first one, after the batch has come."""
+    read: int
+    """Line of the second one."""
+    wait_is_timed: bool
+    """Whether another reading, before the first one, tells how long the batch took to come."""
+
+
+class TrainingLoop(Record, tag="training_loop", frozen=True, kw_only=True):
+    """The training loop as it is written; in the first launch, where it is a `for` of the target's own."""
+
+    location: str
+    """file:line, absolute path."""
+    last_line: int
+    clocks: list[ClockSeen]
+    rebuilt: bool | None
+    """Whether each pass of a loop around it makes the loader anew; None: not known."""
+
+
+class ContextsSeen(Record, tag="contexts_seen", frozen=True, kw_only=True):
+    """GPUs on which a process of the target has a CUDA context; once a process, of workers only where there is one."""
+
+    pid: int
+    worker: int | None
+    """Number of the worker; None: the main process."""
+    devices: list[int]
+    """As CUDA numbers them in this process."""
 
 
 class FirstStep(Record, tag="first_step", frozen=True, kw_only=True):
@@ -909,6 +944,8 @@ AnyRecord = (
     | LoaderIterated
     | LoaderSeen
     | LoaderChosen
+    | TrainingLoop
+    | ContextsSeen
     | FirstStep
     | TreatmentApplied
     | DatasetChanged

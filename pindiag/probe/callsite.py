@@ -7,6 +7,7 @@ import site
 import sys
 import sysconfig
 from types import CodeType, FrameType
+from typing import NamedTuple
 
 import torch
 
@@ -33,6 +34,33 @@ def is_user_code(code: CodeType) -> bool:
     if known is None:
         known = _is_user[file] = not file.startswith(_LIBRARIES)
     return known
+
+
+class Place(NamedTuple):
+    """Where one of the target's own calls stands."""
+
+    file: str
+    """Absolute path."""
+    first_line: int
+    """Of the function; with the file, it tells which one."""
+    line: int
+
+    @property
+    def code(self) -> tuple[str, int]:
+        """Which function it is."""
+        return self.file, self.first_line
+
+
+def user_stack(depth: int = 2) -> tuple[Place, ...]:
+    """The target's own calls from `depth` frames up, the outermost first."""
+    found = []
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        if is_user_code(frame.f_code):
+            code = frame.f_code
+            found.append(Place(os.path.abspath(code.co_filename), code.co_firstlineno, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(reversed(found))
 
 
 def user_location(depth: int = 2) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.data import BatchSampler, IterableDataset, dataloader
+from torch.utils.data import BatchSampler, IterableDataset, Subset, dataloader
 
 _CONTEXT = "_DataLoader__multiprocessing_context"
 
@@ -52,6 +52,14 @@ def _iterable_batches(loader: Any) -> int | None:
 def is_iterable(loader: Any) -> bool:
     """Whether the dataset is an IterableDataset."""
     return isinstance(loader.dataset, IterableDataset)
+
+
+def fetches_batches(loader: Any) -> bool:
+    """Whether its dataset gives whole batches, or is never asked for single items; a Subset hands on to its own."""
+    dataset = loader.dataset
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    return is_iterable(loader) or loader.batch_sampler is None or getattr(dataset, "__getitems__", None) is not None
 
 
 def batch_size_of(loader: Any) -> int | None:

@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from . import loader
-from .callsite import is_user_code, user_location
+from .callsite import is_user_code, user_location, user_stack
 from .epochs import note_set_epoch
 from .recorder import Recorder
 from .watch import Made
@@ -82,7 +82,8 @@ class Loaders:
 
     def made(self, new: Any, origin: Origin, ordinal: int) -> Made:
         """One was constructed."""
-        made = Made(len(self._made), origin.location, ordinal, loader.shape_of(new), origin.maker)
+        stack = user_stack(3)
+        made = Made(len(self._made), origin.location, ordinal, loader.shape_of(new), origin.maker, stack)
         self._made.append(made)
         self._known.append(weakref.ref(new))
         new.__dict__[_MADE] = made

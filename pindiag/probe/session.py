@@ -13,7 +13,8 @@ from typing import Any
 from torch.utils import data
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from . import batch, device, hooks, loader, target
+from . import batch, device, hooks, loader, loop, target
+from .callsite import user_stack
 from .choice import Choice
 from .loaders import Loaders
 from .recorder import Recorder
@@ -135,8 +136,7 @@ class Session:
         samples = watch.samples_of(data)
         choice = self._choice
         if choice is not None:
-            watch.facts = batch.describe(data, samples)
-            self._transfers.tally = Tally()
+            self._look_at(watch, data, samples)
             self._batch_waits = True
             choice.yielded(watch, wait_ns)
         return data
@@ -192,10 +192,15 @@ class Session:
         return data
 
     def _before_first_step(self, watch: Watch, data: Any, samples: int) -> None:
-        watch.facts = batch.describe(data, samples)
-        self._transfers.tally = Tally()
+        self._look_at(watch, data, samples)
         if watch.delivered > STEPLESS_BATCHES:
             self._begin_training(watch)
+
+    def _look_at(self, watch: Watch, data: Any, samples: int) -> None:
+        """A batch before the first training step."""
+        watch.facts = batch.describe(data, samples)
+        watch.looped = watch.looped or user_stack()
+        self._transfers.tally = Tally()
 
     # ------------------------------------------------------------------------------------------- optimizers
 
@@ -258,6 +263,7 @@ class Session:
         self.serving.moves_batches = non_blocking is not None
         self.serving.say_applied()
         self._say_chosen(watch, non_blocking)
+        self._say_loop(watch)
         self._recorder.write("first_step")
         self._training.begin()
 
@@ -284,7 +290,14 @@ class Session:
             device=self._transfers.device,
             device_name=device.device_name(),
             intraop_threads=device.intraop_threads(),
+            fetches_batches=loader.fetches_batches(served),
         )
+
+    def _say_loop(self, watch: Watch) -> None:
+        """How the training loop is written: the same in later launches."""
+        found = None if self._spec["loader"] else loop.describe(watch.made.stack, watch.looped)
+        if found is not None:
+            self._recorder.write("training_loop", **found)
 
     # ------------------------------------------------------------------------------------------------- end
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from . import dataset_state
+from . import contexts, dataset_state
 from .blocks import Block
 from .buffers import Buffers
 from .gate import Gate
@@ -77,6 +77,7 @@ class Training:
         self._dataset_before: dataset_state.State | None = None
         self._pairs = Pairs()
         self._buffers: Buffers | None = None
+        self._context = contexts.MainContext(recorder)
         self._gate = Gate(recorder, serving)
         self._gated: list[dict[str, Any]] = []
         """Treatments whose batches are to be compared at the end."""
@@ -270,6 +271,7 @@ class Training:
     def _complete(self, block: Block) -> None:
         self._say_phase(block.order, "counted")
         self._record(block, "counted", None)
+        self._context.look()
         self._ask(block)
 
     def _record(self, block: Block, status: str, reason: str | None) -> None:

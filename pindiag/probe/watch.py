@@ -11,6 +11,7 @@ import torch.multiprocessing
 
 from . import loader as loaders
 from .batch import BatchFacts, leading_dimension
+from .callsite import Place
 from .epochs import Epochs
 from .index_stream import IndexStream
 from .passages import Passage
@@ -26,6 +27,8 @@ class Made(NamedTuple):
     """What two loaders made at one place share if the second replaces the first."""
     maker: str | None = None
     """The library's module that made it of its own accord; None: the target did."""
+    stack: tuple[Place, ...] = ()
+    """The target's own calls in which it was constructed."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -50,6 +53,7 @@ class Watch:
         arrived_ns: when it gave its first batch.
         granted: steps in which nothing is due but to count them; see `Session.serve_quickly`.
         passage: what it cost so far, while it is not known to train.
+        looped: the target's own calls in which its first batch was asked for.
     """
 
     def __init__(self, made: Made, asked: Any, epochs: Epochs, stream: IndexStream | None) -> None:
@@ -60,6 +64,7 @@ class Watch:
         self.served: Any = asked
         self.facts: BatchFacts | None = None
         self.passage: Passage | None = None
+        self.looped: tuple[Place, ...] = ()
         self.delivered = 0
         self.granted = 0
         self.restarts = 0

@@ -27,10 +27,16 @@ USAGE_EVERY_NS = 5_000_000
 
 
 class Stages:
-    """Writes the stages of a worker's batches into its ring."""
+    """Writes the stages of a worker's batches into its ring.
 
-    def __init__(self, ring: Ring) -> None:
+    Args:
+        ring: where they go.
+        after: called once a batch is made.
+    """
+
+    def __init__(self, ring: Ring, after: Callable[[], None] = lambda: None) -> None:
         self._ring = ring
+        self._after = after
         self._usage = Usage()
         self._idle_ns = 0
         self._made: int | None = None
@@ -74,6 +80,7 @@ class Stages:
             cpu_ns = time.thread_time_ns() - cpu_ns
             used = self._usage.since(ended_ns)
             self._made = self._ring.write(started_ns, idle_ns, fetch_ns, collate_ns, cpu_ns, samples, *used)
+            self._after()
             return batch
 
         fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate

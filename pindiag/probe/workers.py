@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import _utils
 
-from . import births, files, pinning, stacks, target
+from . import births, contexts, files, pinning, stacks, target
 from .imports import after_import
 from .rings import Ring
 from .worker_stages import Stages
@@ -73,7 +73,9 @@ class WorkerLoop:
         told = inspect.signature(self.original).bind(*args, **kwargs).arguments
         ring = self._ring(told.get("worker_id", -1))
         if ring is not None:
-            self._time(Stages(ring), told)
+            journal = os.path.join(os.path.dirname(self.rings_directory), "journal")
+            context = contexts.WorkerContext(journal, self.launch, told.get("worker_id", -1))
+            self._time(Stages(ring, context.look), told)
         try:
             return self.original(*args, **kwargs)
         finally:

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 import torch
-from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, Subset, TensorDataset
 
 from pindiag.probe import loader
 from pindiag.probe.loader import changed_arguments, clone, feed, quiet, silenced
@@ -165,3 +165,22 @@ def test_silence_does_not_make_python_repeat_what_it_has_shown():
             pass
 
     assert warnings_of(lambda: [say() for _ in range(3)]) == ["once"]
+
+
+class Batches(TensorDataset):
+    def __getitems__(self, indices):
+        return self.tensors[0][indices]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "arguments", "whole"),
+    [
+        (TensorDataset(torch.zeros(8)), {"batch_size": 4}, False),
+        (Subset(TensorDataset(torch.zeros(8)), range(4)), {"batch_size": 4}, False),
+        (Batches(torch.zeros(8)), {"batch_size": 4}, True),
+        (Subset(Batches(torch.zeros(8)), range(4)), {"batch_size": 4}, True),
+        (TensorDataset(torch.zeros(8)), {"batch_size": None}, True),
+    ],
+)
+def test_whether_the_dataset_gives_whole_batches(dataset, arguments, whole):
+    assert loader.fetches_batches(DataLoader(dataset, **arguments)) is whole
