@@ -207,7 +207,11 @@ def patched(verified: PatchVerification) -> str:
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
     shown = verified.ci95 is not None and verified.ci95[0] > 1
-    return f"The patch in the files gives {gain} in {pairs}" if shown else f"{pairs} show no gain of the patch: {gain}"
+    return (
+        f"The patch in the files gives {gain} in {pairs}"
+        if shown
+        else f"No gain of the patch is shown by {pairs}: {gain}"
+    )
 
 
 def records(report: Report) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pindiag.model import LaunchBegan, LoaderChosen
+from pindiag.store import RunDirectory
+
 from .product import Product
 
 pytestmark = pytest.mark.integration
@@ -22,6 +25,8 @@ def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
     assert product("run", "train.py", *SWEEP, "out").returncode == 0
     assert script.read_bytes() == SAMPLE.read_bytes()
 
+    _verify(product, script)
+
     done = product("apply", "out", "--yes")
     assert done.returncode == 0, done.stderr
     assert "-        num_workers=4,\n+        num_workers=0,\n" in done.stdout
@@ -35,3 +40,19 @@ def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
     refused = product("apply", "again", "--yes")
     assert (refused.returncode, "recommends no change" in refused.stderr) == (2, True), refused.stderr
     product.wait_until_gone(1)
+
+
+def _verify(product: Product, script: Path) -> None:
+    """The patch is measured with the file as it is, and the report says so."""
+    done = product("run", "--verify-patch", "out", "--budget", "12s", "-q")
+    assert done.returncode == 0, done.stderr
+    made = product.report("out").patch_verification
+    assert made is not None
+    assert made.pairs >= 1, made.reason
+    assert done.stdout.count(f"{made.ratio:.2f} ×") == 1, done.stdout
+    assert (product.folder / "out" / "summary.md").read_text().count("Patch measured") == 1
+    records = RunDirectory.open(product.folder / "out" / "patched").records()
+    patched = {record.launch for record in records if isinstance(record, LaunchBegan) and record.order.patched}
+    seen = {(r.launch in patched, r.configuration.num_workers) for r in records if isinstance(r, LoaderChosen)}
+    assert seen == {(False, 4), (True, 0)}, "the probe changes no argument: the text of the file does"
+    assert script.read_bytes() == SAMPLE.read_bytes()

@@ -43,6 +43,12 @@ def test_what_was_asked_cannot_be_asked_otherwise(
     assert f"{named} cannot be given with --resume" in capsys.readouterr().err
 
 
+def test_nor_beside_a_patch_that_is_to_be_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, named in [(["train.py"], "TARGET"), (["--sweep"], "--sweep"), (["--rounds", "3"], "--rounds")]:
+        assert cli.main(["run", "--verify-patch", str(tmp_path), "--budget", "5m", *words]) == ExitCode.USAGE
+        assert f"{named} cannot be given with --verify-patch" in capsys.readouterr().err
+
+
 def test_no_run_and_another_schema_are_refused(
     tmp_path: Path, asked: RunSpec, capsys: pytest.CaptureFixture[str]
 ) -> None:

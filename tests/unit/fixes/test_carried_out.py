@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pindiag.fixes import patch_loader, unified_diff
-from pindiag.fixes.carried_out import by_file, carried_out
+from pindiag.fixes.carried_out import by_file, carried_out, moved
 
 TEXTS = st.lists(st.sampled_from(["a", "b\n", "- c\n", "+ d\r\n", "@@ e\n", "\x0c", "\n", "\\ f\n"]), max_size=30).map(
     "".join
@@ -38,3 +38,17 @@ def test_ends_of_lines_stay_as_they_are():
     made = patch_loader(source, "x.py", 2, {"num_workers": 0})
     assert made.after == source.replace("=4", "=0")
     assert carried_out(by_file(made.diff)["x.py"], source) == made.after
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "where"),
+    [
+        ("a\nb\nc\n", "a\nb\nc\n", 2, 2),
+        ("a\nload(x, 4)\nc\n", "a\n# why\nset(n)\nload(x, 0)\nc\n", 2, 4),
+        ("a\nload(x, 4)\nc\n", "a\n# why\nset(n)\nload(x, 0)\nc\n", 3, 5),
+        ("load(\n    x,\n)\n", "load(\n    x,\n    y,\n)\n", 1, 1),
+        ("a\nb\n", "b\n", 2, 1),
+    ],
+)
+def test_where_a_line_stands_after_a_change(before, after, line, where):
+    assert moved(before, after, line) == where
