@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pindiag.model import Base, TargetEnded, TargetFailed
+from pindiag.model import Base, Failure, TargetEnded, TargetFailed
 
 Status = Literal["ok", "failed", "interrupted"]
 
@@ -16,6 +16,8 @@ _WORKER_KILLED = re.compile(r"DataLoader worker \(pid\(?s?\)? ?[\d, ]+\) (?:is k
 _UNPICKLABLE = re.compile(r"cannot pickle|can't pickle|Can't get local object|Can't get attribute", re.IGNORECASE)
 _MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
 _NO_SHM = re.compile(r"shared memory.*(?:No space left on device|Cannot allocate memory)")
+_OPEN_FILES = re.compile(r"Too many open files|received 0 items of ancdata", re.IGNORECASE)
+_PIN_THREAD = re.compile(r"Pin memory thread exited unexpectedly")
 _FOR_MEMORY = "out of memory: "
 
 _NAMED = {signal.strsignal(number): -int(number) for number in signal.valid_signals()}
@@ -46,11 +48,13 @@ class Death(Base, frozen=True, kw_only=True):
 
 
 class Ending(Base, frozen=True, kw_only=True):
-    """The three fields of `LaunchEnded` that need judgement."""
+    """The fields of `LaunchEnded` that need judgement."""
 
     status: Status
     exit: str
     reason: str | None = None
+    failure: Failure | None = None
+    worker_death: str | None = None
 
 
 def judge(death: Death) -> Ending:
@@ -73,7 +77,7 @@ def _judge(death: Death) -> Ending:
     if death.interrupted is not None:
         return Ending(status="interrupted", exit="killed by pindiag", reason=f"the run was {death.interrupted}")
     if death.failed is not None:
-        return Ending(status="failed", exit=exit_in_words(death.returncode), reason=_failure(death.failed, death))
+        return _raised(death.failed, death)
     if death.done and not own_end:
         return Ending(status="ok", exit="stopped after the schedule", reason=death.overdue)
     if death.overdue is not None:
@@ -131,30 +135,61 @@ def _died(who: str, name: str, death: Death) -> str | None:
     return None
 
 
-def _failure(failed: TargetFailed, death: Death) -> str:
+def _raised(failed: TargetFailed, death: Death) -> Ending:
     """One sentence for an exception; the causes that concern workers and memory by name."""
+    kind = _kind(failed)
+    died = _worker_death(failed) if kind == "worker_died" else None
+    return Ending(
+        status="failed",
+        exit=exit_in_words(death.returncode),
+        reason=_failure(kind, died, failed, death),
+        failure=kind,
+        worker_death=died,
+    )
+
+
+def _kind(failed: TargetFailed) -> Failure | None:
     said = f"{failed.exception}: {failed.message}"
-    killed = _WORKER_KILLED.search(failed.message)
-    if killed is not None or failed.worker_exits:
-        return _worker_died((killed and killed[1]) or "", failed, death)
-    if _NO_SHM.search(said):
-        return f"{_FOR_MEMORY}/dev/shm is full{_shm(death)}: {_line(said)}"
-    if _UNPICKLABLE.search(said):
-        return f"it cannot be pickled for a spawned worker: {_line(said)}"
-    if _MEMORY.search(said):
-        return f"{_FOR_MEMORY}{_line(said)}"
-    return _line(said)
+    if _WORKER_KILLED.search(failed.message) is not None or failed.worker_exits:
+        return "worker_died"
+    told: tuple[tuple[re.Pattern[str], Failure], ...] = (
+        (_PIN_THREAD, "pin_thread_died"),
+        (_NO_SHM, "shm_full"),
+        (_OPEN_FILES, "open_files"),
+        (_UNPICKLABLE, "unpicklable"),
+        (_MEMORY, "memory"),
+    )
+    return next((kind for words, kind in told if words.search(said)), None)
 
 
-def _worker_died(how: str, failed: TargetFailed, death: Death) -> str:
-    """What ended a worker: the signal that it died of, or the one that torch names as strsignal does."""
-    status = min(failed.worker_exits, default=_NAMED.get(how.strip(), 0))
-    if status < 0:
-        name = _signal(status)
-        return _died("a worker", name, death) or f"a worker was killed by {name}, which pindiag did not send"
-    if status > 0:
-        return f"a worker ended by itself with exit status {status}; target.log may say why"
-    return _line(failed.message)
+def _failure(kind: Failure | None, died: str | None, failed: TargetFailed, death: Death) -> str:
+    line = _line(f"{failed.exception}: {failed.message}")
+    if kind == "worker_died":
+        return _worker_died(died, failed, death)
+    before = {
+        "shm_full": f"{_FOR_MEMORY}/dev/shm is full{_shm(death)}: ",
+        "open_files": "it ran out of file descriptors: ",
+        "unpicklable": "it cannot be pickled for a spawned worker: ",
+        "memory": _FOR_MEMORY,
+    }
+    return before.get(kind or "", "") + line
+
+
+def _worker_death(failed: TargetFailed) -> str | None:
+    """What ended a worker: the signal or status that its process tells, or the signal that torch names as strsignal."""
+    named = _WORKER_KILLED.search(failed.message)
+    status = min(failed.worker_exits, default=_NAMED.get(((named and named[1]) or "").strip(), 0))
+    if status == 0:
+        return None
+    return _signal(status) if status < 0 else f"exit status {status}"
+
+
+def _worker_died(how: str | None, failed: TargetFailed, death: Death) -> str:
+    if how is None:
+        return _line(failed.message)
+    if how.startswith("exit status"):
+        return f"a worker ended by itself with {how}; target.log may say why"
+    return _died("a worker", how, death) or f"a worker was killed by {how}, which pindiag did not send"
 
 
 def _shm(death: Death) -> str:

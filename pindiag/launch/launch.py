@@ -264,7 +264,8 @@ class Launch:
             self._hear(record)
         self._hear_journals()
         ended_ns = self._around.clock_ns()
-        ending = judge(self._death(returncode, overdue, kept))
+        death = self._death(returncode, overdue, kept)
+        ending = judge(death)
         self._around.write(
             LaunchEnded(
                 launch=self._began.launch,
@@ -276,6 +277,9 @@ class Launch:
                 reason=ending.reason,
                 stacks=self._stacks and self._stacks[:MOST_STACKS],
                 under=self._configuration if ending.status == "failed" else None,
+                failure=ending.failure,
+                worker_death=ending.worker_death,
+                out_of_memory=death.out_of_memory,
             )
         )
 

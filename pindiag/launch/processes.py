@@ -72,6 +72,26 @@ class Tree:
         read = self._read if self._has_proc else self._ask_psutil
         return [process for pid in self._pids if (process := read(pid)) is not None]
 
+    def open_files(self) -> tuple[int | None, int | None]:
+        """Descriptors that the main process holds, and how many it may; None each where this user may not know."""
+        if not self._has_proc:
+            process = _asked(self.main)
+            return (None if process is None else _allowed(process.num_fds)), None
+        try:
+            folder = f"{self._proc}/{self.main}/fd"
+            held = os.stat(folder).st_size or len(os.listdir(folder))  # older kernels give no size
+        except OSError:
+            return None, None
+        return held, self._limit()
+
+    def _limit(self) -> int | None:
+        try:
+            lines = self._bytes(f"{self.main}/limits").splitlines()
+        except OSError:
+            return None
+        row = next((line.split() for line in lines if line.startswith(b"Max open files")), [])
+        return _number(row, 3)
+
     def makers(self) -> list[int]:
         """Processes that make batches: the workers, or the main process where there are none."""
         return [pid for pid in self._pids if self._role(pid) == "worker"] or [self.main]
@@ -233,6 +253,13 @@ class Tree:
                 )
         except psutil.NoSuchProcess:
             return None
+
+
+def _asked(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
 
 
 def _allowed(ask: Callable[[], Told]) -> Told | None:

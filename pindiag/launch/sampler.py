@@ -207,6 +207,7 @@ class Sampler:
         machine = self._machine.read()
         gpu: Mapping[str, Any] = NOTHING if self._gpu is None else self._gpu.read()
         processes = self._tree.read()
+        open_files, open_files_limit = self._tree.open_files()
         available, shm = machine["memory_available_bytes"], machine["shm_used_bytes"]
         if available is not None:
             self.low_available_bytes = min(available, self.low_available_bytes or available)
@@ -218,6 +219,8 @@ class Sampler:
             processes=processes,
             sampler_cpu_s=self._cpu_s,
             own_cpu_s=time.process_time(),
+            open_files=open_files,
+            open_files_limit=open_files_limit,
             **machine,
             **gpu,
         )
