@@ -17,12 +17,15 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SMALL = {
     "article_floats": ["--samples", "64", "--workers", "1"],
     "augment_resnet": ["--samples", "64"],
+    "crashing_worker": ["--samples", "64"],
     "encoder_on_cpu": ["--samples", "256"],
     "healthy_compute": ["--samples", "64"],
     "item_every_step": ["--samples", "256"],
     "jpeg_folder": ["--files", "32", "--cache", "cache"],
+    "kept_batches": ["--samples", "128"],
     "many_small_layers": ["--samples", "640"],
     "padded_text": ["--texts", "64", "--words", "100"],
+    "pickled_dataset": ["--sentences", "64", "--words", "50"],
     "pinned_without_gpu": ["--samples", "128", "--points", "100"],
     "tabular_rows": ["--rows", "320"],
 }
