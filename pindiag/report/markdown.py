@@ -71,7 +71,11 @@ def _ceilings(report: Report) -> list[tuple[str, str, bool]]:
     if found is None:
         return []
     rows = [(row.label, figures.significant(row.rate.median), row.marked) for row in found.few if row.rate]
-    return rows + [(label, figures.significant(rate.median), False) for label, rate in training(report)]
+    return rows + [
+        (label, figures.significant(one.samples_per_second.median), False)
+        for label, one in training(report)
+        if one.samples_per_second
+    ]
 
 
 def _rates(report: Report) -> list[tuple[str, str, bool]]:

@@ -11,6 +11,7 @@ from pindiag import figures
 from pindiag.model import BlockFigures, Drawing, Fact, Report, Trial
 from pindiag.report import names
 from pindiag.report.charts._svg import Row
+from pindiag.report.charts.machine import SAMPLES
 from pindiag.report.charts.stages import Steps
 from pindiag.report.rows import isolation_of
 
@@ -261,6 +262,27 @@ def records(report: Report, drawing: Drawing, labels: Mapping[str, str]) -> list
         RecordGroup(id=trial, label=labels.get(trial, ""), note=reasons.get(trial, ""), blocks=blocks)
         for trial, blocks in by_trial.items()
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class FileRow:
+    """Files of the run directory that a part of the page is drawn from."""
+
+    id: str
+    what: str
+    where: str
+    trial: str | None = None
+
+
+def files(report: Report, drawing: Drawing) -> list[FileRow]:
+    """Where the records lie that are no blocks: samples of the machine, profiler windows, workers' rings."""
+    found = []
+    if drawing.series is not None:
+        found.append(FileRow(SAMPLES, "Samples of the machine and of each process", "journal/sampler-*.jsonl"))
+    if any(trial.worker_ms is not None for trial in report.trials):
+        found.append(FileRow("rec-rings", "What each worker did with its newest batches", "rings/*.ring"))
+    windows = [(trial.id, window.trace) for trial in report.trials if (window := trial.profiler) and window.trace]
+    return found + [FileRow(f"trace-{trial}", "Profiler window", trace, trial) for trial, trace in windows]
 
 
 def facts(report: Report) -> dict[str | None, list[Fact]]:

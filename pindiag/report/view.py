@@ -56,6 +56,7 @@ class View:
     machine_reason: str
     machine_details: list[details.Shown]
     timeline_chart: Chart | None
+    timeline_trial: str | None
     slowest_chart: Chart | None
     strip_chart: Chart | None
     slow_steps: list[tuple[SlowStep, str]]
@@ -76,6 +77,7 @@ class View:
     patched_pairs: list[tuple[float, float]]
     patched_notes: list[str]
     records: list[tables.RecordGroup]
+    files: list[tables.FileRow]
     facts: dict[str | None, list[Fact]]
     """By treatment; None: of the run."""
     environment: list[tuple[str, str | None, str]]
@@ -143,6 +145,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         machine_reason=drawing.series_reason or "no series was recorded",
         machine_details=details.shown(report, measured, details.MACHINE),
         timeline_chart=time.timeline_chart(drawing, labels, spoken),
+        timeline_trial=drawing.timeline_trial,
         slowest_chart=time.slowest_chart(drawing, spoken),
         strip_chart=slow.strip_chart(drawing),
         slow_steps=[(one, slow.why(one, _workers(report, drawing))) for one in drawing.slow_steps],
@@ -161,6 +164,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         patched_pairs=verification.patched_pairs(patched) if patched else [],
         patched_notes=[verification.covers(patched), verification.against_stated(patched, fix)] if patched else [],
         records=tables.records(report, drawing, labels),
+        files=tables.files(report, drawing),
         facts=tables.facts(report),
         environment=text.environment({k: v for k, v in report.environment.items() if k != REDACTION}),
         labels=labels,

@@ -7,11 +7,12 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol
 
 import matplotlib
 from markupsafe import Markup, escape
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -55,6 +56,8 @@ _PATH = re.compile(r'(?<= d=")[^"]+')
 _FINER = re.compile(r"(?<=\.\d\d)\d+")
 """Digits of a coordinate below a hundredth of a pixel: nobody sees them, and they are half of a file."""
 _FONT = re.compile(r"(?:(?P<weight>bold|[1-9]00) )?(?P<size>[\d.]+)px\b")
+_TO = "to:"
+_LINK = re.compile(rf'<a xlink:href="{_TO}([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
 WIDE_WIDTH, NARROW_WIDTH = 1060, 340
 AXIS_HEIGHT = 26
 GAP = 0.5
@@ -191,6 +194,22 @@ def interval_line(ax: Axes, bounds: tuple[float, float], y: float, colour: str =
         ax.plot(bounds, (y, y), color=shade, linewidth=thickness, solid_capstyle="butt")
 
 
+def leads(artists: Artist | Iterable[Artist], anchor: str) -> None:
+    """Make marks or words of a drawing a link to a place in the page; "" leaves them as they are."""
+    for artist in [artists] if isinstance(artists, Artist) else artists:
+        artist.set_url(address(anchor) if anchor else None)
+
+
+def address(anchor: str) -> str:
+    """A place in the page as matplotlib may hold it."""
+    return f"{_TO}{anchor}"
+
+
+def record_of(trial: str) -> str:
+    """The place in the page where the blocks of a trial stand."""
+    return f"rec-{trial}" if trial else ""
+
+
 def reach(rates: Sequence[Estimate]) -> float:
     """How far an axis of samples/s goes: over all medians, and over intervals unless they would flatten the rest."""
     highest = max((rate.median for rate in rates), default=0.0)
@@ -218,16 +237,26 @@ def _inline(figure: Figure, slug: str, kind: str, title: str, description: str) 
     name = f"{slug}-{kind}"
     text = _IDS.sub(rf"\g<1>{name}-", _CLUTTER.sub("", buffer.getvalue()))
     text = _PATH.sub(lambda path: _FINER.sub("", path[0]), text)
+    text, links = _LINK.subn(_link, text)
     text = re.sub(r'style="([^"]*)"', _attributes, text)
     found = re.search(r'<svg[^>]*viewBox="([^"]+)"[^>]*>(.*)</svg>', text, re.DOTALL)
     if found is None:
         raise ValueError("matplotlib wrote SVG of an unknown form")
     box, body = found.groups()
     body = re.sub(r"\s*\n\s*", "\n", body)
+    # What a picture holds cannot be reached, so a drawing with links is a group.
+    role = "group" if links else "img"
     return Markup(
-        f'<svg class="{kind}" viewBox="{box}" role="img" aria-labelledby="{name}-t" aria-describedby="{name}-d">'
+        f'<svg class="{kind}" viewBox="{box}" role="{role}" aria-labelledby="{name}-t" aria-describedby="{name}-d">'
         f'<title id="{name}-t">{escape(title)}</title><desc id="{name}-d">{escape(description)}</desc>{body}</svg>'
     )
+
+
+def _link(match: re.Match[str]) -> str:
+    """Words are links for everybody; marks beside them lead to the same place and only for a pointer."""
+    anchor, inside = match.groups()
+    kind = 'class="rec"' if "<text" in inside else 'aria-hidden="true" tabindex="-1"'
+    return f'<a {kind} href="#{anchor}">{inside}</a>'
 
 
 def _attributes(match: re.Match[str]) -> str:

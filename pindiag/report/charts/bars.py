@@ -8,6 +8,7 @@ from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from pindiag import figures
 from pindiag.model import Estimate
@@ -29,6 +30,8 @@ class Bar:
     """accent: what the verdict speaks of; ink: what it is compared with."""
     reason: str = ""
     """Why there is no rate."""
+    trial: str = ""
+    """Whose blocks it was measured in."""
 
     @property
     def colour(self) -> str:
@@ -62,7 +65,8 @@ def figure(bars: Sequence[Bar], narrow: bool, gap_before: int | None = None) -> 
         if bar.rate is None:
             _say(ax, _missing(bar), (0, y), 0, narrow, color=MUTED, style="italic")
             continue
-        ax.barh(y, bar.rate.median, 0.24 if narrow else 0.5, color=bar.fill)
+        record = _svg.record_of(bar.trial)
+        _svg.leads(ax.barh(y, bar.rate.median, 0.24 if narrow else 0.5, color=bar.fill), record)
         end = bar.rate.median
         if bar.rate.ci95:
             low, high = bar.rate.ci95
@@ -70,7 +74,7 @@ def figure(bars: Sequence[Bar], narrow: bool, gap_before: int | None = None) -> 
             _svg.interval_line(ax, (low, min(high, reach)), y)
         weight = "normal" if bar.role == "grey" else "bold"
         text = figures.significant(bar.rate.median)
-        _say(ax, text, (end, y), 7, narrow, color=bar.colour, weight=weight)
+        _svg.leads(_say(ax, text, (end, y), 7, narrow, color=bar.colour, weight=weight), record)
     limit = reach * (1.22 if narrow else 1.17)
     ticks = _svg.nice_ticks(limit * 0.8, 3)
     texts = [figures.significant(tick) for tick in ticks]
@@ -78,8 +82,8 @@ def figure(bars: Sequence[Bar], narrow: bool, gap_before: int | None = None) -> 
     return drawn
 
 
-def _say(ax: Axes, text: str, at: tuple[float, float], offset: float, narrow: bool, **look: str) -> None:
-    ax.annotate(
+def _say(ax: Axes, text: str, at: tuple[float, float], offset: float, narrow: bool, **look: str) -> Annotation:
+    return ax.annotate(
         text,
         at,
         xytext=(offset, 0),

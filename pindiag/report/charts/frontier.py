@@ -42,7 +42,8 @@ def _figure(rows: Sequence[Row], frontier: Sequence[str], narrow: bool) -> Figur
         if spread is not None:
             ax.plot((x, x), spread, color=colour, linewidth=1)
         shape = "D" if row.role == "baseline" else "o"
-        ax.plot([x], [y], shape, color=colour, markersize=8, markeredgecolor=BG, markeredgewidth=1.5)
+        dot = ax.plot([x], [y], shape, color=colour, markersize=8, markeredgecolor=BG, markeredgewidth=1.5)
+        _svg.leads(dot, _svg.record_of(row.trial.id))
     reach = max(x for x, _, _ in points)
     top = _svg.reach([rate for _, _, row in points if (rate := row.trial.samples_per_second)])
     lowest = min(y for _, y, _ in points)
@@ -78,7 +79,7 @@ def _apart(ax: Axes, points: Sequence[Point], named: Sequence[Point]) -> list[Po
 def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
     """Above the dot what was chosen, below it all else."""
     above = row.role == "chosen"
-    ax.annotate(
+    said = ax.annotate(
         "as written" if row.role == "baseline" else row.label,
         (x, y),
         xytext=(9 if at_right else -9, 9 if above else -9),
@@ -88,3 +89,4 @@ def _label(ax: Axes, x: float, y: float, row: Row, *, at_right: bool) -> None:
         color=MUTED if row.role == "other" else row.colour,
         weight=row.weight,
     )
+    _svg.leads(said, _svg.record_of(row.trial.id))

@@ -15,6 +15,8 @@ from pindiag.model import Series
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import INK, LINE, MUTED
 
+SAMPLES = "rec-samples"
+"""The place in the page that names the files behind the lines."""
 MOST_POINTS = 2000
 """Above it a series is drawn as the least and the largest value of each bin."""
 _FACES = ((INK, "-", "——"), (MUTED, (0, (3, 1)), "– –"), (MUTED, (0, (1, 1)), "····"))
@@ -91,7 +93,8 @@ def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool) -> None:
     end = series.t_s[-1] if series.t_s else 1.0
     bands = [(band.start_s, band.end_s - band.start_s) for band in series.bands]
     top = max(value for _, values in panel.lines for value in values if value is not None) or 1.0
-    ax.broken_barh(bands, (0, top * 1.12), facecolors=LINE, linewidth=0, zorder=0)
+    blocks = ax.broken_barh(bands, (0, top * 1.12), facecolors=LINE, linewidth=0, zorder=0)
+    blocks.set_urls([_svg.address(f"block-{band.block}") for band in series.bands])
     for (_, values), (colour, dashes, _) in zip(panel.lines, _FACES, strict=False):
         times, drawn = _drawn(series.t_s, values)
         ax.plot(times, drawn, color=colour, linestyle=dashes, linewidth=1.5, solid_joinstyle="round")
@@ -106,9 +109,10 @@ def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool) -> None:
 
 
 def _titles(ax: Axes, panel: Panel) -> None:
-    ax.annotate(
+    title = ax.annotate(
         panel.title, (0, 1), xycoords="axes fraction", xytext=(-50, 22), textcoords="offset pixels", weight="bold"
     )
+    _svg.leads(title, SAMPLES)
     if len(panel.lines) == 1:
         return
     at = -50.0

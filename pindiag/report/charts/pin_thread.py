@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pindiag import figures
-from pindiag.model import Estimate
+from pindiag.model import Estimate, Trial
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, MUTED
 
@@ -26,7 +26,13 @@ class Line:
 
     label: str
     role: Literal["accent", "ink", "grey"]
-    points: Mapping[int, Estimate]
+    points: Mapping[int, Trial]
+
+    @property
+    def rates(self) -> dict[int, Estimate]:
+        """What was measured, the fewest workers first."""
+        found = {workers: self.points[workers].samples_per_second for workers in sorted(self.points)}
+        return {workers: rate for workers, rate in found.items() if rate is not None}
 
 
 def chart(lines: Sequence[Line], title: str) -> Markup:
@@ -40,7 +46,7 @@ def chart(lines: Sequence[Line], title: str) -> Markup:
 
 
 def _words(line: Line) -> str:
-    values = ", ".join(f"{figures.significant(rate.median)} with {n}" for n, rate in sorted(line.points.items()))
+    values = ", ".join(f"{figures.significant(rate.median)} with {n}" for n, rate in line.rates.items())
     return f"{line.label} {values}"
 
 
@@ -48,8 +54,8 @@ def _figure(lines: Sequence[Line], narrow: bool) -> Figure:
     (width, right), height = ((_svg.NARROW_WIDTH, 14.0) if narrow else (560, 190.0)), 300.0
     figure = _svg.canvas(width, height)
     ax = figure.add_axes((52 / width, 42 / height, 1 - (52 + right) / width, 1 - 68 / height))
-    counts = sorted({workers for line in lines for workers in line.points})
-    top = _svg.reach([rate for line in lines for rate in line.points.values()])
+    counts = sorted({workers for line in lines for workers in line.rates})
+    top = _svg.reach([rate for line in lines for rate in line.rates.values()])
     for line in lines:
         _draw(ax, line)
     reach = max(counts[-1], 1)
@@ -68,26 +74,17 @@ def _figure(lines: Sequence[Line], narrow: bool) -> Figure:
 
 
 def _draw(ax: Axes, line: Line) -> None:
-    colour = _COLOURS[line.role]
-    at = sorted(line.points)
-    for workers in at:
-        spread = line.points[workers].ci95
-        if spread is not None:
-            ax.plot((workers, workers), spread, color=colour, linewidth=1.5)
-    marker = "D" if line.role == "ink" else "o"
-    ax.plot(
-        at,
-        [line.points[workers].median for workers in at],
-        color=colour,
-        linewidth=2,
-        marker=marker,
-        markersize=6,
-        markeredgecolor=BG,
-    )
+    colour, shape = _COLOURS[line.role], "D" if line.role == "ink" else "o"
+    ax.plot(list(line.rates), [rate.median for rate in line.rates.values()], color=colour, linewidth=2)
+    for workers, rate in line.rates.items():
+        if rate.ci95 is not None:
+            ax.plot((workers, workers), rate.ci95, color=colour, linewidth=1.5)
+        dot = ax.plot([workers], [rate.median], shape, color=colour, markersize=6, markeredgecolor=BG)
+        _svg.leads(dot, _svg.record_of(line.points[workers].id))
 
 
 def _last(line: Line) -> float:
-    return line.points[max(line.points)].median if line.points else 0.0
+    return next(reversed(line.rates.values())).median if line.rates else 0.0
 
 
 def _apart(heights: Sequence[float], least: float) -> list[float]:
@@ -101,10 +98,10 @@ def _apart(heights: Sequence[float], least: float) -> list[float]:
 
 def _label(ax: Axes, line: Line, y: float, offset: tuple[float, float]) -> None:
     """Beside its end; on phones, where there is no room, above or below it."""
-    aside, up = offset
-    ax.annotate(
+    (aside, up), last = offset, max(line.rates, default=0)
+    said = ax.annotate(
         line.label,
-        (max(line.points, default=0), y),
+        (last, y),
         xytext=offset,
         textcoords="offset pixels",
         ha="left" if aside else "right",
@@ -112,3 +109,4 @@ def _label(ax: Axes, line: Line, y: float, offset: tuple[float, float]) -> None:
         color=MUTED if line.role == "grey" else _COLOURS[line.role],
         weight="normal" if line.role == "grey" else "bold",
     )
+    _svg.leads(said, _svg.record_of(line.points[last].id if line.rates else ""))

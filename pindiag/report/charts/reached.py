@@ -24,7 +24,10 @@ def chart(rows: Sequence[Row], title: str) -> Markup:
 
 
 def _bars(rows: Sequence[Row]) -> list[bars.Bar]:
-    return [bars.Bar(row.label, row.trial.samples_per_second, _ROLES[row.role]) for row in rows]  # type: ignore[arg-type]
+    return [
+        bars.Bar(row.label, row.trial.samples_per_second, _ROLES[row.role], trial=row.trial.id)  # type: ignore[arg-type]
+        for row in rows
+    ]
 
 
 def _few(rows: Sequence[Row]) -> list[Row]:

@@ -69,11 +69,11 @@ def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow
     figure, ax, ys = _svg.rows_axes([one.row for one in steps], width=width, row=height, left=left, right=56)
     longest = max(one.total for one in steps) or 1.0
     for one, y in zip(steps, ys, strict=True):
-        start = 0.0
+        start, record = 0.0, _svg.record_of(one.row.trial.id)
         for part, length in one.parts.items():
             face, text = colours[part]
             hollow = face == BG
-            ax.barh(
+            bar = ax.barh(
                 y,
                 length,
                 0.32 if narrow else 0.62,
@@ -83,12 +83,13 @@ def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow
                 linewidth=1,
                 zorder=3 if hollow else 2,
             )
+            _svg.leads(bar, record)
             if length > longest * 0.045 and not narrow:
                 middle = start + length / 2
                 words = figures.milliseconds(length)
-                ax.text(middle, y, words, color=text, ha="center", va="center_baseline", size=11)
+                _svg.leads(ax.text(middle, y, words, color=text, ha="center", va="center_baseline", size=11), record)
             start += length
-        ax.annotate(
+        whole = ax.annotate(
             figures.milliseconds(start),
             (start, y),
             xytext=(7, 0),
@@ -96,6 +97,7 @@ def _stacked(steps: Sequence[Steps], colours: dict[str, tuple[str, str]], narrow
             va="center_baseline",
             weight="bold",
         )
+        _svg.leads(whole, record)
     _milliseconds_axis(ax, longest)
     return figure
 
@@ -108,8 +110,8 @@ def _apart(steps: Steps, spoken: str, narrow: bool) -> Figure:
     figure, ax, ys = _svg.rows_axes(rows, width=width, row=height, left=left, right=70)
     longest = max(steps.parts.values()) or 1.0
     for row, y, length in zip(rows, ys, steps.parts.values(), strict=True):
-        ax.barh(y, length, 0.3 if narrow else 0.5, color=ACCENT if row.role == "chosen" else BAR)
-        ax.annotate(
+        bar = ax.barh(y, length, 0.3 if narrow else 0.5, color=ACCENT if row.role == "chosen" else BAR)
+        said = ax.annotate(
             figures.milliseconds(length),
             (length, y),
             xytext=(7, 0),
@@ -119,6 +121,7 @@ def _apart(steps: Steps, spoken: str, narrow: bool) -> Figure:
             color=row.colour,
             weight=row.weight,
         )
+        _svg.leads([*bar, said], _svg.record_of(row.trial.id))
     _milliseconds_axis(ax, longest)
     return figure
 

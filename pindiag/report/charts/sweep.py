@@ -53,9 +53,12 @@ def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
 
 
 def _mark(ax: Axes, row: Row, y: float) -> None:
-    measured = row.trial.versus_baseline
+    measured, record = row.trial.versus_baseline, _svg.record_of(row.trial.id)
     if row.at_most is not None:
-        ax.plot([row.at_most], [y], "o", color=BG, markersize=7, markeredgecolor=row.colour, markeredgewidth=1.5)
+        bound = ax.plot(
+            [row.at_most], [y], "o", color=BG, markersize=7, markeredgecolor=row.colour, markeredgewidth=1.5
+        )
+        _svg.leads(bound, record)
     if row.trial.status != "measured" or measured is None:
         return
     if row.role != "baseline":
@@ -64,7 +67,8 @@ def _mark(ax: Axes, row: Row, y: float) -> None:
             ax.plot(measured.ci95, (y, y), color=row.colour, linewidth=2, solid_capstyle="butt", linestyle=style)
         ax.plot(row.ratios, [y] * len(row.ratios), "|", color=MUTED, markersize=9, markeredgewidth=1)
     shape = "D" if row.role == "baseline" else "o"
-    ax.plot([measured.ratio], [y], shape, color=row.colour, markersize=7, markeredgecolor=BG, markeredgewidth=1.5)
+    dot = ax.plot([measured.ratio], [y], shape, color=row.colour, markersize=7, markeredgecolor=BG, markeredgewidth=1.5)
+    _svg.leads(dot, record)
 
 
 def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool) -> None:
@@ -73,7 +77,7 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
         text = _in_place_of_a_dot(row)
         length = 44 if narrow else _REASON_LENGTH
         text = str(clean(text if len(text) <= length else text[: length - 1] + "…"))
-        ax.annotate(
+        said = ax.annotate(
             text,
             (0 if row.at_most is None else row.at_most, y),
             xycoords="data" if row.at_most is not None else ("axes fraction", "data"),
@@ -84,9 +88,10 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
             style="italic",
             size=11,
         )
+        _svg.leads(said, _svg.record_of("" if row.at_most is None else row.trial.id))
         return
     text = "as written = 1" if row.role == "baseline" else figures.ratio_with_interval(measured.ratio, measured.ci95)
-    ax.annotate(
+    said = ax.annotate(
         text,
         (1, y),
         xycoords=("axes fraction", "data"),
@@ -97,6 +102,7 @@ def _say(ax: Axes, row: Row, y: float, offset: tuple[float, float], narrow: bool
         color=row.colour,
         weight=row.weight,
     )
+    _svg.leads(said, _svg.record_of(row.trial.id))
 
 
 def _in_place_of_a_dot(row: Row) -> str:

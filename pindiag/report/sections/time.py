@@ -51,7 +51,8 @@ def timeline_chart(drawing: Drawing, labels: Mapping[str, str], spoken: str) -> 
     trial = drawing.timeline_trial or ""
     shown = f"ypical steps of {labels.get(trial, trial) or 'the script'}"
     title = f"{_WAITS[drawing.timeline_waits]}: t{shown}" if drawing.timeline_waits else f"T{shown}"
-    caption = f"{drawing.timeline_source or ''} Hollow bars are waits. {_notes(drawing)}".strip()
+    records = f"Its blocks: {trial}." if trial else ""
+    caption = " ".join(filter(None, (drawing.timeline_source, "Hollow bars are waits.", _notes(drawing), records)))
     return Chart(timeline.chart(drawing.timeline, drawing.timeline_steps_ms, spoken, title), title, caption)
 
 

@@ -6,12 +6,13 @@ import dataclasses
 import math
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 from pindiag import figures
 from pindiag.model import Effect, Estimate, Finding, Fix, Report, RunSpec, Trial
 from pindiag.report import about, conclusions, names
 from pindiag.report.about import ASKED_ROUNDS
-from pindiag.report.ceilings import Ceilings
+from pindiag.report.ceilings import Ceiling, Ceilings
 from pindiag.report.charts import ceilings as ceilings_chart
 from pindiag.report.charts import reached, stages
 from pindiag.report.charts._svg import Chart, Row
@@ -285,15 +286,20 @@ def first_chart(
 
 
 def _ceilings(found: Ceilings, report: Report) -> Chart:
-    bars = {id(row): Bar(row.label, row.rate, "accent" if row.marked else "grey", row.reason) for row in found.rows}
-    trained = [Bar(label, rate, "ink") for label, rate in training(report)]
+    bars = {id(row): _bar(row) for row in found.rows}
+    trained = [Bar(label, one.samples_per_second, "ink", trial=one.id) for label, one in training(report)]
     few = [bars[id(row)] for row in found.few]
     rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]
     caption = f"What the loop reaches when stages are taken away. Median of the blocks{_line(rates)}."
     return Chart(ceilings_chart.chart(list(bars.values()), trained, few, found.title), found.title, caption)
 
 
-def training(report: Report) -> list[tuple[str, Estimate]]:
+def _bar(row: Ceiling) -> Bar:
+    role: Literal["accent", "grey"] = "accent" if row.marked else "grey"
+    return Bar(row.label, row.rate, role, row.reason, row.trial.id if row.trial else "")
+
+
+def training(report: Report) -> list[tuple[str, Trial]]:
     """What training itself reaches: as written, as recommended, and with the line of code that removes the cause."""
     recommended = report.recommendation.trial if report.recommendation else None
     rows = {
@@ -301,7 +307,7 @@ def training(report: Report) -> list[tuple[str, Estimate]]:
         "Training, recommended": about.trial(report, recommended) if recommended != report.baseline else None,
         "Training, line of code added": _tried(report, _beyond_arguments(report)),
     }
-    return [(label, one.samples_per_second) for label, one in rows.items() if one and one.samples_per_second]
+    return [(label, one) for label, one in rows.items() if one and one.samples_per_second]
 
 
 def _reached(measured: Sequence[Row]) -> Chart:

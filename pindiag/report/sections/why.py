@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from pindiag import figures
-from pindiag.model import Estimate, Ratio, Report, Trial
+from pindiag.model import Ratio, Report, Trial
 from pindiag.report import about, names
 from pindiag.report.about import WORTH
 from pindiag.report.ceilings import AS_SLOW, Ceiling, Ceilings, Stage
 from pindiag.report.charts import pin_thread
 from pindiag.report.charts._svg import Chart
+from pindiag.report.rows import median_rate
 from pindiag.report.sections import beyond
 from pindiag.report.text import Linker, record
 
@@ -135,7 +136,7 @@ def _gains(row: Ceiling) -> str:
 def _answer(ratio: Ratio) -> str:
     """Whether taking something away brings more than 5 %."""
     if ratio.ci95 is None:
-        return "Not settled"
+        return "Not settled: too few rounds"
     if ratio.ci95[0] > 1 and ratio.ratio >= WORTH:
         return "Yes"
     return "No" if ratio.ci95[1] < WORTH else "Not settled"
@@ -197,29 +198,27 @@ def workers_chart(report: Report, found: Ceilings | None) -> Chart | None:
 
 def _line(found: Ceilings, stage: Stage, label: str, *, pinned: bool) -> pin_thread.Line:
     rows = found.of(stage, pinned=pinned)
-    points = {row.trial.configuration.num_workers: row.rate for row in rows if row.trial and row.rate}
+    points = {row.trial.configuration.num_workers: row.trial for row in rows if row.trial and row.rate}
     return pin_thread.Line(label, "accent" if any(row.marked for row in rows) else "grey", points)
 
 
-def _training(report: Report) -> dict[int, Estimate]:
+def _training(report: Report) -> dict[int, Trial]:
     """Pinned configurations, the fastest with each number of workers."""
-    best: dict[int, Estimate] = {}
+    best: dict[int, Trial] = {}
     for trial in report.trials:
-        own, rate = trial.configuration, trial.samples_per_second
-        if not about.competes(report, trial) or not own.pin_memory or rate is None:
+        own = trial.configuration
+        if not about.competes(report, trial) or not own.pin_memory or trial.samples_per_second is None:
             continue
         known = best.get(own.num_workers)
-        if known is None or rate.median > known.median:
-            best[own.num_workers] = rate
+        if known is None or median_rate(trial) > median_rate(known):
+            best[own.num_workers] = trial
     return best
 
 
 def _title(through: pin_thread.Line, training: pin_thread.Line) -> str:
     """Whether training follows the pin thread, wherever both were measured."""
-    both = [workers for workers in through.points if workers in training.points]
-    follows = [
-        through.points[workers].median <= AS_SLOW * training.points[workers].median for workers in both if workers
-    ]
+    both = [workers for workers in through.rates if workers in training.rates]
+    follows = [through.rates[workers].median <= AS_SLOW * training.rates[workers].median for workers in both if workers]
     if follows and all(follows):
         return "Training sits on the pin thread's ceiling, however many workers feed it"
     return "Training stays below what the loader gives through its pin thread"

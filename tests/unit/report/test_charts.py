@@ -73,7 +73,7 @@ def charts(report, rows, measured):
         ),
         "workers": pin_thread.chart(
             [
-                pin_thread.Line(role, role, {4 * n: row.trial.samples_per_second for n, row in enumerate(measured[:3])})
+                pin_thread.Line(role, role, {4 * n: row.trial for n, row in enumerate(measured[:3])})
                 for role in ("accent", "ink", "grey")
             ],
             "T",
@@ -94,12 +94,30 @@ def test_all_charts_keep_to_the_pages_rules(report, rows, measured):
             assert one[1].text, name
             inner = [element.get("id") for element in one.iter() if element.get("id")]
             ids += inner
-            used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', str(svg)))
+            drawn = re.sub(r"<a [^>]*>", "", str(svg))
+            used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
             assert used <= set(re.findall(r'id="([^"]+)"', str(svg))), name
         assert ' style="' not in svg, name
         assert "var(--ink)" in svg, name
         assert re.search(r"#0(?P<n>[1-7])0(?P=n)0(?P=n)", str(svg)) is None, name
     assert len(ids) == len(set(ids))
+
+
+def test_a_drawing_with_links_is_a_group_and_one_without_a_picture(report, rows, measured):
+    made = charts(report, rows, measured)
+    assert {name for name, svg in made.items() if 'role="img"' in svg} == {"ceilings", "timeline", "strip"}
+    for svg in made.values():
+        assert all(one.get("role") == ("img" if one.find(".//a") is None else "group") for one in drawings(svg))
+
+
+def test_words_are_links_for_everybody_and_marks_for_a_pointer_only(measured):
+    wide = drawings(reached.chart(measured[:1], "T"))[1]
+    links = [(one.find(".//text") is not None, one.attrib) for one in wide.iter("a")]
+    to = f"#rec-{measured[0].trial.id}"
+    assert links == [
+        (False, {"aria-hidden": "true", "tabindex": "-1", "href": to}),
+        (True, {"class": "rec", "href": to}),
+    ]
 
 
 def test_drawing_twice_gives_the_same(report, rows, measured):

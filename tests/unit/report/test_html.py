@@ -2,6 +2,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -87,6 +88,23 @@ def test_every_section_is_there_and_every_link_leads_somewhere(html):
     assert [one for one in SECTIONS if one not in page.ids] == []
     assert set(page.targets) - set(page.ids) == set()
     assert len(page.ids) == len(set(page.ids))
+
+
+CHART = re.compile(r'<svg class="(?:narrow|wide)".*?</svg>', re.DOTALL)
+FIGURE = re.compile(r"(?:not run: at most )?\d[\d\u202f]*(?:\.\d+)?(?: ×.*)?")
+
+
+def test_every_figure_in_a_chart_leads_to_its_record(html):
+    for svg in CHART.findall(html):
+        root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
+        parents = {child: parent for parent in root.iter() for child in parent}
+        for text in root.iter("text"):
+            above = [text]
+            while above[-1] in parents:
+                above.append(parents[above[-1]])
+            on_axis = any("matplotlib.axis_" in (one.get("id") or "") for one in above)
+            if not on_axis and FIGURE.fullmatch("".join(text.itertext()).strip()):
+                assert any(one.tag == "a" and one.get("href", "").startswith("#rec-") for one in above), svg[:200]
 
 
 def test_the_policy_holds_for_what_the_page_contains(html):

@@ -84,7 +84,8 @@ class Tables(HTMLParser):
 
     def blocks(self):
         """The rows of the records, by block."""
-        found = [(name, dict(zip(columns, texts, strict=True))) for name, _, texts, columns in self.rows if name]
+        of_blocks = [one for one in self.rows if (one[0] or "").startswith("block-")]
+        found = [(name, dict(zip(columns, texts, strict=True))) for name, _, texts, columns in of_blocks]
         return {int(name.removeprefix("block-")): cells for name, cells in found}
 
 

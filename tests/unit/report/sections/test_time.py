@@ -32,7 +32,7 @@ def test_where_it_cannot_be_said_the_title_names_the_steps_alone():
 
 def test_the_caption_says_where_bars_come_from_and_explains_what_is_drawn():
     plain = time.timeline_chart(drawn(timeline_source="From records."), LABELS, "wait").caption
-    assert plain == "From records. Hollow bars are waits."
+    assert plain == "From records. Hollow bars are waits. Its blocks: nw4-pin0-nb0."
     odd = [
         Span(lane="main", name="python", start_ms=0, end_ms=1),
         Span(lane="worker 0", name="hand-off", start_ms=0, end_ms=1),

@@ -49,7 +49,7 @@ def test_without_a_gpu_nobody_asks_for_it():
         (3.0, (2.0, 4.0), "Yes"),
         (1.01, (0.99, 1.03), "No"),
         (1.2, (0.9, 1.5), "Not settled"),
-        (3.0, None, "Not settled"),
+        (3.0, None, "Not settled: too few rounds"),
     ],
 )
 def test_an_answer_needs_its_interval(ratio, ci95, answer):
