@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import libcst as cst
 
 Value = bool | int | str | None
 """An argument to write; a string is an expression."""
+Plain = cst.Dict | cst.Call
+"""A dict in braces, or a call of `dict` with keywords."""
 
 
 def expression(value: Value) -> cst.BaseExpression:
@@ -78,31 +81,45 @@ def without(call: cst.Call, name: str) -> cst.Call:
     return call.with_changes(args=args)
 
 
-def element(literal: cst.Dict, name: str) -> int | None:
-    """Where a string key stands in a dict literal."""
-    for at, each in enumerate(literal.elements):
-        if isinstance(each, cst.DictElement) and _text(each.key) == name:
-            return at
-    return None
+def is_plain(node: cst.CSTNode) -> TypeGuard[Plain]:
+    """Whether a dict stands there with all its keys: in braces, or as `dict(key=value)`."""
+    if isinstance(node, cst.Dict):
+        return all(isinstance(each, cst.DictElement) for each in node.elements)
+    if not isinstance(node, cst.Call) or code(node.func) != "dict":
+        return False
+    return all(arg.keyword is not None for arg in node.args)
 
 
-def with_element(literal: cst.Dict, at: int, value: Value) -> cst.Dict:
-    """The dict literal with another value at an element's place."""
-    elements: list[cst.BaseDictElement] = list(literal.elements)
-    elements[at] = elements[at].with_changes(value=expression(value))
-    return literal.with_changes(elements=elements)
-
-
-def without_element(literal: cst.Dict, name: str) -> cst.Dict:
-    """The dict literal without a key."""
-    at = element(literal, name)
+def held(plain: Plain, name: str) -> cst.BaseExpression | None:
+    """The value of a string key."""
+    at = _key(plain, name)
     if at is None:
-        return literal
-    elements: list[cst.BaseDictElement] = list(literal.elements)
+        return None
+    return plain.args[at].value if isinstance(plain, cst.Call) else plain.elements[at].value
+
+
+def with_held(plain: Plain, name: str, value: Value) -> Plain:
+    """The dict with another value for a key that it has."""
+    at = _key(plain, name)
+    if at is None:
+        return plain
+    if isinstance(plain, cst.Call):
+        return with_value(plain, at, value)
+    elements: list[cst.BaseDictElement] = list(plain.elements)
+    elements[at] = elements[at].with_changes(value=expression(value))
+    return plain.with_changes(elements=elements)
+
+
+def without_held(plain: Plain, name: str) -> Plain:
+    """The dict without a key."""
+    at = _key(plain, name)
+    if at is None or isinstance(plain, cst.Call):
+        return without(plain, name) if isinstance(plain, cst.Call) else plain
+    elements: list[cst.BaseDictElement] = list(plain.elements)
     gone = elements.pop(at)
     if at == len(elements) and elements:
         elements[-1] = elements[-1].with_changes(comma=gone.comma)
-    return literal.with_changes(elements=elements)
+    return plain.with_changes(elements=elements)
 
 
 def names(args: Sequence[cst.Arg]) -> list[str]:
@@ -110,7 +127,15 @@ def names(args: Sequence[cst.Arg]) -> list[str]:
     return [arg.keyword.value for arg in args if arg.keyword is not None]
 
 
-def _text(node: cst.BaseExpression) -> str | None:
+def _key(plain: Plain, name: str) -> int | None:
+    if isinstance(plain, cst.Call):
+        return keyword(plain, name)
+    keys = (text(each.key) if isinstance(each, cst.DictElement) else None for each in plain.elements)
+    return next((at for at, key in enumerate(keys) if key == name), None)
+
+
+def text(node: cst.BaseExpression) -> str | None:
+    """The text of a string literal; None: it is none."""
     if isinstance(node, cst.SimpleString):
         value = node.evaluated_value
         return value if isinstance(value, str) else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import libcst as cst
 
 from pindiag.fixes import arguments
-from pindiag.fixes.arguments import Value
+from pindiag.fixes.arguments import Plain, Value
 from pindiag.fixes.callee import Callee, called
 
 
@@ -17,15 +17,22 @@ class CallEditor:
     Args:
         callee: what is called.
         changes: new values, by its own keywords.
-        literals: dict literals by the name that holds them.
+        literals: plain dicts by the name that they are unpacked from, where nothing else touches that name.
+        whence: says where a value comes from that does not stand in the call, and what to do there.
     """
 
-    def __init__(self, callee: Callee, changes: Mapping[str, Value], literals: Mapping[str, cst.Dict]) -> None:
+    def __init__(
+        self,
+        callee: Callee,
+        changes: Mapping[str, Value],
+        literals: Mapping[str, Plain],
+        whence: Callable[[cst.BaseExpression, Value], str],
+    ) -> None:
         self.callee = callee
         self.changes = changes
         self.literals = literals
-        """Dict literals by the name they are unpacked from, where nothing else touches that name."""
-        self.edited_literals: dict[str, cst.Dict] = {}
+        self.whence = whence
+        self.edited_literals: dict[str, Plain] = {}
         self.refused: dict[str, str] = {}
 
     def edit(self, call: cst.Call) -> cst.Call:
@@ -46,8 +53,8 @@ class CallEditor:
             if literal is None:
                 self.refused[name] = f"it may come from `{unpacked}`, which is not a plain dict here"
                 return call
-            if arguments.element(literal, name) is not None:
-                return self._store(call, unpacked, self._with_element(literal, name, value))
+            if arguments.held(literal, name) is not None:
+                return self._store(call, unpacked, self._with_held(literal, name, value))
         if any(arg.star == "*" for arg in call.args):
             self.refused[name] = "positional arguments are unpacked from a sequence"
             return call
@@ -72,47 +79,46 @@ class CallEditor:
         if _same(old, value):
             return call
         if not arguments.is_literal(old):
-            self.refused[name] = _comes_from(old)
+            self.refused[name] = self.whence(old, value)
             return call
         if value is None and call.args[at].keyword is not None:
             return arguments.without(call, name)
         return arguments.with_value(call, at, value)
 
-    def _with_element(self, literal: cst.Dict, name: str, value: Value) -> cst.Dict:
-        at = arguments.element(literal, name)
-        old = None if at is None else literal.elements[at].value
-        if at is None or old is None or _same(old, value):
+    def _with_held(self, literal: Plain, name: str, value: Value) -> Plain:
+        old = arguments.held(literal, name)
+        if old is None or _same(old, value):
             return literal
         if not arguments.is_literal(old):
-            self.refused[name] = _comes_from(old)
+            self.refused[name] = self.whence(old, value)
             return literal
-        return arguments.with_element(literal, at, value)
+        return arguments.with_held(literal, name, value)
 
     def _remove(self, call: cst.Call, name: str) -> cst.Call:
         call = arguments.without(call, name)
         for unpacked, literal in self._unpacked(call):
-            if literal is not None and arguments.element(literal, name) is not None:
-                call = self._store(call, unpacked, arguments.without_element(literal, name))
+            if literal is not None and arguments.held(literal, name) is not None:
+                call = self._store(call, unpacked, arguments.without_held(literal, name))
         return call
 
-    def _unpacked(self, call: cst.Call) -> list[tuple[str, cst.Dict | None]]:
-        """What is unpacked into the call by `**`, with its dict literal where that is known."""
-        found: list[tuple[str, cst.Dict | None]] = []
+    def _unpacked(self, call: cst.Call) -> list[tuple[str, Plain | None]]:
+        """What is unpacked into the call by `**`, with its plain dict where that is known."""
+        found: list[tuple[str, Plain | None]] = []
         for arg in call.args:
             if arg.star != "**":
                 continue
             name = arguments.code(arg.value)
-            if isinstance(arg.value, cst.Dict):
+            if arguments.is_plain(arg.value):
                 found.append((name, arg.value))
             else:
                 found.append((name, self.edited_literals.get(name, self.literals.get(name))))
         return found
 
-    def _store(self, call: cst.Call, unpacked: str, literal: cst.Dict) -> cst.Call:
+    def _store(self, call: cst.Call, unpacked: str, literal: Plain) -> cst.Call:
         """Keep an edited dict: in the call where it stands there, else for the line that assigns it."""
         args = list(call.args)
         for at, arg in enumerate(args):
-            if arg.star == "**" and isinstance(arg.value, cst.Dict) and arguments.code(arg.value) == unpacked:
+            if arg.star == "**" and arguments.is_plain(arg.value) and arguments.code(arg.value) == unpacked:
                 args[at] = arg.with_changes(value=literal)
                 return call.with_changes(args=args)
         self.edited_literals[unpacked] = literal
@@ -121,7 +127,3 @@ class CallEditor:
 
 def _same(old: cst.BaseExpression, value: Value) -> bool:
     return arguments.code(old) == arguments.code(arguments.expression(value))
-
-
-def _comes_from(old: cst.BaseExpression) -> str:
-    return f"it comes from `{arguments.code(old)}`; change it there"

@@ -12,11 +12,12 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from pindiag.fixes import arguments
-from pindiag.fixes.arguments import Value
+from pindiag.fixes.arguments import Plain, Value, is_plain
 from pindiag.fixes.callee import TORCH, Callee
 from pindiag.fixes.carried_out import lines_of
 from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
 from pindiag.fixes.loader_call import CallEditor
+from pindiag.fixes.origins import whence
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
 
 GUARD = "torch.cuda.is_available()"
@@ -85,7 +86,9 @@ def patch(
     loader, line = (callee.find(facts.calls, loader_line) if own or keep_threads else None) or (None, None)
     if loader is None:
         refused |= dict.fromkeys([*own, *([THREADS] if keep_threads else [])], callee.missing(loader_line))
-    editor = _Editor(facts, CallEditor(callee, own, facts.literals), loader, transfer_lines, non_blocking)
+    editor = _Editor(
+        facts, CallEditor(callee, own, facts.literals, whence(wrapper, path)), loader, transfer_lines, non_blocking
+    )
     if keep_threads and loader is not None:
         editor.insert_before(facts, loader, wrapper.resolve(ParentNodeProvider))
     after = wrapper.visit(editor).code
@@ -112,13 +115,10 @@ class _Survey(cst.CSTVisitor):
         self.touched: set[str] = set()
 
     @property
-    def literals(self) -> dict[str, cst.Dict]:
-        """Dict literals assigned once to a name that nothing else changes."""
-        return {
-            name: values[0]
-            for name, values in self.assigned.items()
-            if len(values) == 1 and isinstance(values[0], cst.Dict) and name not in self.touched
-        }
+    def literals(self) -> dict[str, Plain]:
+        """Plain dicts assigned once to a name that nothing else changes."""
+        once = {name: values[0] for name, values in self.assigned.items() if len(values) == 1}
+        return {name: value for name, value in once.items() if is_plain(value) and name not in self.touched}
 
     def visit_Call(self, node: cst.Call) -> None:
         place = self.get_metadata(PositionProvider, node)
@@ -199,6 +199,9 @@ class _Editor(cst.CSTTransformer):
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         if original_node is self.loader:
             return self.call_editor.edit(updated_node)
+        literal = self._edited(original_node)
+        if isinstance(literal, cst.Call):
+            return literal
         if any(original_node is each for each in self.transfers):
             edited, reason = set_non_blocking(updated_node, self.non_blocking)
             self.refused |= {"non_blocking": reason} if reason else {}
@@ -206,10 +209,13 @@ class _Editor(cst.CSTTransformer):
         return updated_node
 
     def leave_Dict(self, original_node: cst.Dict, updated_node: cst.Dict) -> cst.Dict:
-        for name, literal in self.literals.items():
-            if literal is original_node:
-                return self.call_editor.edited_literals.get(name, updated_node)
-        return updated_node
+        literal = self._edited(original_node)
+        return literal if isinstance(literal, cst.Dict) else updated_node
+
+    def _edited(self, original: cst.CSTNode) -> Plain | None:
+        """What became of a dict that is unpacked into the loader's call."""
+        name = next((name for name, literal in self.literals.items() if literal is original), None)
+        return None if name is None else self.call_editor.edited_literals.get(name)
 
     def _edit_first(self) -> None:
         """Find what the loader's edit does to dict literals, which stand before the call."""

@@ -70,6 +70,46 @@ def loader_sources(draw):
     return "loader = DataLoader(\n" + "".join(lines) + f"    {last}{draw(st.sampled_from(ENDS))}\n)\n"
 
 
+FORMS = {
+    "call": ("loader = DataLoader(\n    data,\n{}\n)\n", "{}={},{}", 1),
+    "braces": ("options = {{\n{}\n}}\nloader = DataLoader(data, **options)\n", '"{}": {},{}', None),
+    "dict call": ("options = dict(\n{}\n)\nloader = DataLoader(data, **options)\n", "{}={},{}", None),
+    "inside": ("loader = DataLoader(data, **dict(\n{}\n))\n", "{}={},{}", 1),
+}
+COMMENTS = ["", "  # why", "  # {braces}, (brackets", "  # ä"]
+
+
+@given(
+    st.sampled_from(sorted(FORMS)),
+    st.lists(st.tuples(st.sampled_from(sorted(KEYWORDS)), st.sampled_from(COMMENTS)), unique_by=lambda pair: pair[0]),
+    st.fixed_dictionaries(
+        {},
+        optional={"num_workers": st.sampled_from([2, 16]), "pin_memory": st.booleans(), "batch_size": st.just(8)},
+    ),
+)
+def test_wherever_the_arguments_stand_only_the_lines_of_what_changes_differ(form, said, changes):
+    text, item, line = FORMS[form]
+    source = "# first\n" + text.format("\n".join(f"    {item.format(name, KEYWORDS[name], end)}" for name, end in said))
+    line = source.count("\n") if line is None else line + 1
+    patch = patch_loader(source, "train.py", line, changes)
+    ast.parse(patch.after)
+    assert not patch.refused
+    assert patch_loader(patch.after, "train.py", line, changes).diff == ""
+    assert [each for each in patch.after.splitlines() if "#" in each and not is_about(each, changes)] == [
+        each for each in source.splitlines() if "#" in each and not is_about(each, changes)
+    ]
+    for name, end in said:
+        written = f"    {item.format(name, changes.get(name, KEYWORDS[name]), end)}"
+        assert written in patch.after.splitlines()
+    gone = [each for each in source.splitlines() if each not in patch.after.splitlines()]
+    ends_call = ("loader = DataLoader(data, **options)", "))")
+    assert all(is_about(each, changes) or each in ends_call for each in gone), "a keyword is added at the call's end"
+
+
+def is_about(line, changes):
+    return any(name in line for name in changes)
+
+
 @given(
     loader_sources(),
     st.fixed_dictionaries(
