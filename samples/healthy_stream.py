@@ -1,0 +1,56 @@
+"""Trains a recurrent network on an endless stream of sequences, which one worker writes."""
+
+import argparse
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class Walks(IterableDataset):
+    """Random walks, and whether they end above where they began."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __iter__(self):
+        while True:
+            walk = torch.randn(self.length, 1).cumsum(0)
+            yield walk, (walk[-1] > 0).float()
+
+
+def main():
+    has_gpu = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--length", type=int, default=256 if has_gpu else 64)
+    parser.add_argument("--hidden", type=int, default=1024 if has_gpu else 64)
+    parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 64)
+    parser.add_argument("--steps", type=int, default=2000 if has_gpu else 400)
+    args = parser.parse_args()
+
+    torch.manual_seed(0)
+    device = torch.device("cuda" if has_gpu else "cpu")
+    loader = DataLoader(Walks(args.length), args.batch_size, num_workers=1, pin_memory=has_gpu)
+    network = nn.GRU(1, args.hidden, num_layers=2, batch_first=True).to(device)
+    last = nn.Linear(args.hidden, 1).to(device)
+    optimizer = torch.optim.Adam([*network.parameters(), *last.parameters()], lr=1e-3)
+
+    start = time.time()
+    total = torch.zeros((), device=device)
+    for step, (walks, above) in enumerate(loader, start=1):
+        states, _ = network(walks.to(device, non_blocking=True))
+        loss = F.binary_cross_entropy_with_logits(last(states[:, -1]), above.to(device, non_blocking=True))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        if step % 100 == 0:
+            print(f"step {step}: loss {total.item() / step:.4f}, {time.time() - start:.1f} s")
+        if step == args.steps:
+            break
+
+
+if __name__ == "__main__":
+    main()
