@@ -22,6 +22,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=20_480 if has_gpu else 4096)
     parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 64)
+    parser.add_argument("--width", type=int, default=16 if has_gpu else 4)
     parser.add_argument("--epochs", type=int, default=40)
     args = parser.parse_args()
 
@@ -29,9 +30,9 @@ def main():
     device = torch.device("cuda" if has_gpu else "cpu")
     data = TensorDataset(torch.rand(args.samples, 3, 32, 32), torch.randint(10, (args.samples,)))
     model = nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1),
+        nn.Conv2d(3, args.width, 3, stride=2, padding=1),
         nn.ReLU(),
-        nn.Conv2d(16, 16, 3, stride=2, padding=1),
+        nn.Conv2d(args.width, 16, 3, padding=1),
         nn.ReLU(),
         nn.AdaptiveAvgPool2d(4),
         nn.Flatten(),

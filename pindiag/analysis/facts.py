@@ -10,6 +10,7 @@ from pindiag import gate, race
 from pindiag.analysis.disturbances import of_disturbances
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact as _fact
+from pindiag.analysis.loop_facts import of_loop
 from pindiag.analysis.machine_facts import of_machine, of_sampler
 from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
@@ -47,6 +48,7 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     )
     yield from of_machine(run)
     yield from of_other_loaders(run)
+    yield from of_loop(run)
     of_loader: tuple[tuple[str, str, str | None], ...] = (
         ("batch_bytes", "batch_bytes", "B"),
         ("sample_bytes", "sample_bytes", "B"),

@@ -22,6 +22,7 @@ from pindiag.rules.supply import (
     title="Preparing batches on the CPU limits training",
     limit="Preparing batches on the CPU",
     options={"wait_share": 0.05, "busy_share": 0.5, "cpu_share": 0.5, "full_share": 0.9},
+    yields_to=("per_item_overhead",),
 )
 def cpu_bound(facts: Facts, options: Options) -> Ruling:
     """The training loop waits because decoding and transforming samples needs more CPU time than the workers have.

@@ -23,10 +23,15 @@ from pindiag.rules.pd122_unsafe_non_blocking_copy import unsafe_non_blocking_cop
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.pd130_too_many_tensors import too_many_tensors
+from pindiag.rules.pd135_loader_rebuilt import loader_rebuilt
+from pindiag.rules.pd136_per_item_overhead import per_item_overhead
+from pindiag.rules.pd138_extra_cuda_context import extra_cuda_context
 from pindiag.rules.pd139_known_bad_version import known_bad_version
 from pindiag.rules.pd140_slow_pcie_link import slow_pcie_link
 from pindiag.rules.pd141_wrong_numa_node import wrong_numa_node
 from pindiag.rules.pd142_gpu_throttled import gpu_throttled
+from pindiag.rules.pd143_misleading_benchmark import misleading_benchmark
 from pindiag.rules.rule import Rule
 
 RULES: tuple[Rule, ...] = (
@@ -51,8 +56,13 @@ RULES: tuple[Rule, ...] = (
     no_difference,
     script_error,
     intraop_threads_lost,
+    too_many_tensors,
+    loader_rebuilt,
+    per_item_overhead,
+    extra_cuda_context,
     known_bad_version,
     slow_pcie_link,
     wrong_numa_node,
     gpu_throttled,
+    misleading_benchmark,
 )
