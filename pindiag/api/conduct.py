@@ -99,7 +99,7 @@ class Conductor:
         for block in told.blocks[:1]:
             self._tell(_what_block(block), records)
         if told.windows:
-            self._tell(f"profiling {len(told.windows)} configurations", records)
+            self._tell(f"profiling {len(told.windows)} configuration{'s' * (len(told.windows) > 1)}", records)
         return told
 
     def _tell(self, now: str, records: Sequence[AnyRecord]) -> None:

@@ -211,26 +211,36 @@ def clock(seconds: float) -> str:
 class Progress:
     """What is measured now, the best so far, and the time left, on standard error.
 
-    On a terminal one line that moves; elsewhere one line a launch.
+    On a terminal one line that moves, cut to its width; elsewhere, in a log, one line a round or launch. What the
+    target prints goes to target.log, so that nothing comes between.
     """
 
     def __init__(self, *, quiet: bool, verbose: bool) -> None:
         self.quiet = quiet
         self.verbose = verbose
         self._bar: Bar | None = None
+        self._said = ""
 
     def __enter__(self) -> Progress:
         if not self.quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             from rich.progress import BarColumn, SpinnerColumn, TextColumn
             from rich.progress import Progress as Bar
+            from rich.table import Column
 
             self._bar = Bar(
                 SpinnerColumn(),
-                TextColumn("{task.description}", markup=False),
                 BarColumn(bar_width=20),
-                TextColumn("{task.fields[left]}", markup=False),
+                TextColumn("{task.fields[left]}", markup=False, table_column=Column(no_wrap=True)),
+                TextColumn(
+                    "{task.description}",
+                    markup=False,
+                    table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+                ),
                 console=_console(stderr=True),
                 transient=True,
+                expand=True,
+                # Drawing shares the CPUs with what is measured.
+                refresh_per_second=4,
             )
             self._bar.add_task("starting", total=None, left="")
             self._bar.start()
@@ -243,15 +253,18 @@ class Progress:
             self._bar.stop()
 
     def step(self, step: Step) -> None:
-        """A launch begins."""
+        """A launch or a block begins."""
         if self.quiet:
             return
         left = "" if step.seconds_left is None else f"{clock(step.seconds_left)} left"
         text = step.now if step.best is None else f"{step.now} · best so far {step.best}"
-        if self._bar is None:
-            sys.stderr.write(f"pindiag: [{step.done + 1}/{step.total}] {text}{', ' * bool(left)}{left}\n")
-        else:
+        if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text, completed=step.done, total=step.total, left=left)
+            return
+        begun = step.now.partition(":")[0]
+        if begun != self._said:
+            note(f"[{step.done + 1}/{step.total}] {text}{', ' * bool(left)}{left}")
+        self._said = begun
 
     def note(self, text: str) -> None:
         """A detail that only `-v` shows."""
@@ -263,6 +276,6 @@ class Progress:
         if self.quiet:
             return
         if self._bar is None:
-            sys.stderr.write(f"pindiag: {text}\n")
+            note(text)
         else:
-            self._bar.console.print(text, markup=False)
+            self._bar.console.print(text.translate(_CONTROL), markup=False)

@@ -1,11 +1,14 @@
 """Colours, the summary of a CI step, completion, and what is loaded for `--help`."""
 
+import os
+import re
 import subprocess
 import sys
 
 import msgspec
 import pytest
 
+from pindiag.api import Step
 from pindiag.cli import ci, console, group
 
 from ..report import example
@@ -124,3 +127,80 @@ def test_a_verdict_does_not_steer_the_terminal(nowhere, capsys):
     assert "\x1b" not in said
     assert "    -␛[2J\n" in said
     assert "To do by hand: ␇" in said
+
+
+def step(now, done=1, best=None):
+    return Step(now=now, done=done, total=9, seconds_left=65.0, best=best)
+
+
+def test_a_log_gets_one_line_a_round_or_launch(capsys):
+    with console.Progress(quiet=False, verbose=False) as progress:
+        for now in ("the script as written", "round 1: nw0", "round 1: nw2", "round 2: nw0", "verifying nw2"):
+            progress.step(step(now, best="nw2 1.22 ×" if now == "round 2: nw0" else None))
+        progress.say("a failure: \x1b[2Jof others")
+    assert capsys.readouterr().err.splitlines() == [
+        "pindiag: [2/9] the script as written, 1 min 05 s left",
+        "pindiag: [2/9] round 1: nw0, 1 min 05 s left",
+        "pindiag: [2/9] round 2: nw0 · best so far nw2 1.22 ×, 1 min 05 s left",
+        "pindiag: [2/9] verifying nw2, 1 min 05 s left",
+        "pindiag: a failure: ␛[2Jof others",
+    ]
+
+
+def test_quiet_progress_says_nothing(capsys):
+    with console.Progress(quiet=True, verbose=False) as progress:
+        progress.step(step("round 1: nw0"))
+        progress.say("something")
+    assert capsys.readouterr() == ("", "")
+
+
+ON_A_TERMINAL = """
+from pindiag.api import Step
+from pindiag.cli.console import Progress
+with Progress(quiet=False, verbose=False) as progress:
+    progress.step(Step(now="round 3: " + "nw16-pin1-nb1-pf4 " * 5, done=3, total=9, seconds_left=65, best="nw2 1.22 ×"))
+    progress.say("a note")
+print("the verdict")
+"""
+
+
+def on_a_terminal(**environment):
+    """What a child writes on a terminal of 60 columns."""
+    ours, theirs = os.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "COLUMNS": "60", "TERM": "xterm", **environment},
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        said += piece
+    os.close(ours)
+    assert child.wait() == 0
+    return said.decode()
+
+
+def test_on_a_terminal_one_line_moves_within_its_width_and_is_gone_at_the_end():
+    said = on_a_terminal()
+    frames = [re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", frame).rstrip() for frame in re.split(r"[\r\n]+", said)]
+    moving = [frame for frame in frames if "1 min 05 s left" in frame]
+    assert moving
+    assert all(len(frame) <= 60 and frame.endswith("…") for frame in moving)
+    assert frames.count("a note") == 1
+    assert said.rindex("\x1b[2K") > said.rindex("round 3")
+    assert frames[-2:] == ["the verdict", ""]
+
+
+def test_a_dumb_terminal_gets_lines_without_any_control():
+    said = on_a_terminal(TERM="dumb")
+    assert "\x1b" not in said
+    assert [line[:24] for line in said.splitlines()] == ["pindiag: [4/9] round 3: ", "pindiag: a note", "the verdict"]
