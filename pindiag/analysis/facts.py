@@ -10,8 +10,10 @@ from pindiag import gate, race
 from pindiag.analysis.disturbances import of_disturbances
 from pindiag.analysis.evidence import NO_LOADER, REPLAYED, RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact as _fact
+from pindiag.analysis.failures import of_failures
 from pindiag.analysis.loop_facts import of_loop
 from pindiag.analysis.machine_facts import of_machine, of_sampler
+from pindiag.analysis.open_files import growth, of_open_files
 from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.starvation_facts import of_starvation
@@ -49,18 +51,20 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield from of_machine(run)
     yield from of_other_loaders(run)
     yield from of_loop(run)
+    yield from of_failures(run)
+    yield from of_open_files(run)
     of_loader: tuple[tuple[str, str, str | None], ...] = (
         ("batch_bytes", "batch_bytes", "B"),
         ("sample_bytes", "sample_bytes", "B"),
         ("batch_samples", "batch_samples", "samples"),
         ("tensors_per_batch", "tensors", "tensors"),
         ("batches_per_epoch", "batches_per_epoch", "batches"),
-        ("start_method", "start_method", None),
     )
     for name, attribute, of_unit in of_loader:
-        absent = {"batches_per_epoch": "the loader has no length", "start_method": "no workers were started"}
+        absent = {"batches_per_epoch": "the loader has no length"}
         reason = NO_LOADER if found is None else absent.get(attribute, "not recorded")
         yield _fact(name, getattr(found, attribute, None), of_unit, chosen, reason)
+    yield _start_method(run)
     asked = None if run.made is None else run.made.configuration.pin_memory
     yield _fact("pin_asked", asked, None, "the loader's constructor", NO_LOADER)
     yield _fact("noise_floor_ratio", noise.ratio, "1", noise.source, noise.source)
@@ -79,6 +83,15 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield _unsafe_copies(run)
     for pin_thread in (True, False):
         yield _intraop_threads(run, pin_thread)
+
+
+def _start_method(run: RunEvidence) -> Fact:
+    """Of the script's own workers; where it has none, of those that a treatment gave it."""
+    births = (born for launch in run.journal.launches for born in launch.worker_starts)
+    own = None if run.found is None else run.found.start_method
+    method = own or next((born.start_method for born in births if born.start_method is not None), None)
+    reason = NO_LOADER if run.found is None else "no workers were started"
+    return _fact("start_method", method, None, "births of iterators of the training loader", reason)
 
 
 def _of_live_launches(run: RunEvidence) -> Iterator[Fact]:
@@ -152,6 +165,7 @@ def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     of_main_thread = (_stages, of_starvation, _transfers, _syncs, _hand_pins)
     for part in (*of_main_thread, of_pinning, of_workers, of_sampler, _memory, of_window):
         yield from part(trial)
+    yield growth(trial)
 
 
 def _stages(trial: TrialEvidence) -> Iterator[Fact]:

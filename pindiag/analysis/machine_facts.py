@@ -27,6 +27,7 @@ def of_machine(run: RunEvidence) -> Iterator[Fact]:
     usable = run.spec.usable_cpus if machine is None else machine.usable_cpus
     yield fact("usable_cpus", usable, "CPUs", "affinity and cgroup quota", NO_MACHINE)
     for name, unit, absent in (
+        ("platform", None, NOT_OFFERED),
         ("logical_cpus", "CPUs", NOT_OFFERED),
         ("memory_bytes", "B", NOT_OFFERED),
         ("memory_available_bytes", "B", NOT_OFFERED),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import fmean
 
 from pindiag.analysis import endings
 from pindiag.analysis.evidence import RunEvidence
+from pindiag.analysis.failures import failed_launch, launches_as_written
 from pindiag.analysis.other_loaders import other_loaders
 from pindiag.analysis.samplers import sampler_cost
 from pindiag.journal import Launch
@@ -63,24 +63,19 @@ def _launch(launch: Launch) -> LaunchFigures:
 
 
 def target(run: RunEvidence) -> TargetFigures:
-    """How the script fared under its own configuration.
-
-    It failed when a launch as written gave nothing: the first, or two of them where others went well. What another
-    treatment's block ended in a live launch is that treatment's failure.
-    """
-    own = [launch for launch in run.journal.launches if _as_written(launch)]
-    broken = [launch for launch in own if _broken(launch)]
-    failed = len(broken) > (1 if any(launch.measured for launch in own) else 0)
-    last = (broken if failed else own)[-1:]
-    ended = last[0].ended if last else None
-    failure = last[0].first(TargetFailed) if last and failed else None
+    """How the script fared under its own configuration."""
+    failed = failed_launch(run)
+    own = launches_as_written(run)
+    last = failed or (own[-1] if own else None)
+    ended = None if last is None else last.ended
+    failure = None if failed is None else failed.first(TargetFailed)
     over = run.journal.ended
     interrupted = over is None or over.status != "ok"
     return TargetFigures(
         exit=_cut(over) if ended is None else ended.exit,
-        status="failed" if failed else "interrupted" if interrupted else "ok",
+        status="failed" if failed is not None else "interrupted" if interrupted else "ok",
         files_changed=_files(run),
-        error=_error(failure, last) if failed else None,
+        error=None if failed is None else _error(failure, failed),
         error_step=None if failure is None else failure.step,
     )
 
@@ -89,22 +84,10 @@ def _cut(over: RunEnded | None) -> str:
     return CUT if over is None or over.reason is None else f"cut with the run: {over.reason}"
 
 
-def _as_written(launch: Launch) -> bool:
-    """Whether what it ran last was the script's own configuration."""
-    pending = launch.unfinished
-    treatment = launch.treatment if pending is None else launch.trial_of(pending)
-    return treatment is None or (treatment.kind == "configuration" and not treatment.changes)
-
-
-def _broken(launch: Launch) -> bool:
-    ended = launch.ended
-    return not launch.measured and not launch.past_natural_end and ended is not None and ended.status == "failed"
-
-
-def _error(failure: TargetFailed | None, last: Sequence[Launch]) -> str | None:
+def _error(failure: TargetFailed | None, failed: Launch) -> str | None:
     if failure is not None:
         return failure.traceback or f"{failure.exception}: {failure.message}"
-    return last[0].ended.reason if last and last[0].ended is not None else None
+    return None if failed.ended is None else failed.ended.reason
 
 
 def _files(run: RunEvidence) -> list[str]:

@@ -170,6 +170,13 @@ class Facts:
         except Missing:
             return None
 
+    def text(self, name: str) -> str | None:
+        """The value of a fact in words; None where it has none."""
+        try:
+            return str(self.value(name))
+        except Missing:
+            return None
+
     def evidence(self, *names: str, trial: Trial | None = None) -> list[Evidence]:
         """Those of the named facts that were measured, as evidence."""
         found = []

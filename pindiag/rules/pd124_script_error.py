@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pindiag.model import Evidence
 from pindiag.rules.inputs import Facts
-from pindiag.rules.rule import Options, Statement, rule
+from pindiag.rules.pd125_worker_crash import crashed
+from pindiag.rules.rule import Options, Statement, require, rule
 
 
 @rule(
@@ -36,6 +37,7 @@ def script_error(facts: Facts, _options: Options) -> Statement:
     References:
         None.
     """
+    require(not crashed(facts), "A worker of the loader died: `worker_crash` tells of it.")
     target = facts.inputs.target
     failed = target.status == "failed"
     return Statement(

@@ -23,6 +23,8 @@ from pindiag.rules.registry import RULES
 from pindiag.rules.rule import Judged
 from pindiag.rules.settle import OPEN, finding_of
 
+PLACES = {"script_error": 0, "worker_crash": 0, "pin_without_accelerator": 2, "compute_bound": 5, "no_difference": 5}
+"""Of confirmed findings whose place their severity does not tell."""
 OF_FACT = frozenset(each.name for each in RULES if each.of_fact)
 
 
@@ -114,8 +116,7 @@ def _rank(each: Judged) -> tuple[int, float, str]:
     if finding.consequence_of is not None:
         place = 8
     elif finding.status == "confirmed":
-        order = {"script_error": 0, "pin_without_accelerator": 2, "compute_bound": 5, "no_difference": 5}
-        place = order.get(each.rule.name, _place_of_fact(finding) if each.rule.of_fact else 1)
+        place = PLACES.get(each.rule.name, _place_of_fact(finding) if each.rule.of_fact else 1)
     elif finding.status in OPEN:
         behind = each.slight or finding.severity is None
         place = {"compute_bound": 6, "no_difference": 9}.get(each.rule.name, 7 if behind else 3)

@@ -22,8 +22,13 @@ from pindiag.rules.pd121_second_loader import second_loader
 from pindiag.rules.pd122_unsafe_non_blocking_copy import unsafe_non_blocking_copy
 from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
+from pindiag.rules.pd125_worker_crash import worker_crash
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
 from pindiag.rules.pd130_too_many_tensors import too_many_tensors
+from pindiag.rules.pd131_fd_exhaustion import fd_exhaustion
+from pindiag.rules.pd132_shm_too_small import shm_too_small
+from pindiag.rules.pd133_dataset_pickled_per_worker import dataset_pickled_per_worker
+from pindiag.rules.pd134_start_method import start_method
 from pindiag.rules.pd135_loader_rebuilt import loader_rebuilt
 from pindiag.rules.pd136_per_item_overhead import per_item_overhead
 from pindiag.rules.pd138_extra_cuda_context import extra_cuda_context
@@ -55,8 +60,13 @@ RULES: tuple[Rule, ...] = (
     unsafe_non_blocking_copy,
     no_difference,
     script_error,
+    worker_crash,
     intraop_threads_lost,
     too_many_tensors,
+    fd_exhaustion,
+    shm_too_small,
+    dataset_pickled_per_worker,
+    start_method,
     loader_rebuilt,
     per_item_overhead,
     extra_cuda_context,

@@ -48,7 +48,7 @@ def _confidence(first: Finding | None) -> Literal["confirmed", "suspected", "non
 
 def _say(first: Finding | None, findings: Sequence[Finding], facts: Facts) -> Said:
     if facts.inputs.target.status == "failed":
-        return _failed(facts)
+        return _failed(first, facts)
     if facts.inputs.target.status == "interrupted":
         return _interrupted(facts)
     confirmed = [each for each in findings if each.status == "confirmed" and is_cause(each.cause)]
@@ -187,13 +187,16 @@ def _unsafe(fix: Fix, effect: Effect) -> Said:
     return f"`{_arguments(fix)}` was {gain} faster and is not recommended.", fix.safety.reason
 
 
-def _failed(facts: Facts) -> Said:
+def _failed(first: Finding | None, facts: Facts) -> Said:
     target = facts.inputs.target
     lines = (target.error or "").strip().splitlines()
     error = lines[-1] if lines else target.exit
     step = "" if target.error_step is None else f" at step {figures.count(target.error_step)}"
     rate = _rate(facts)
     until = f"Measured until then: {figures.rate(rate)}. " if rate is not None else ""
+    if first is not None and first.cause == "worker_crash":
+        said = facts.text("worker_death") or error
+        return f"A loader worker died{step}: {_short(said)}.", f"{first.explanation} {until}No verdict on speed."
     return f"Your script stopped{step}: {_short(error)}.", f"{until}No verdict on speed."
 
 

@@ -124,6 +124,7 @@ def inputs(
     loader="train.py:14",
     epochs=None,
     live=None,
+    whole_epochs=None,
 ):
     """Inputs of a run.
 
@@ -151,6 +152,7 @@ def inputs(
         agrees_with_live=False if live else None,
         live_ratio=live and live[0],
         live_ci95=live and (live[1], live[2]),
+        epochs=whole_epochs,
     )
     known = facts(facts_ or {}, baseline)
     for name, more in (trial_facts or {}).items():
