@@ -120,8 +120,8 @@ def error_page() -> str:
     return "\n".join(
         [
             "# Errors\n",
-            "An error is one sentence that names the cause and one that says what to do, on standard error. What the",
-            "script itself raises is no error of pindiag: it is shown as it is, with exit code 3.\n",
+            "An error is one sentence that names the cause, one that says what to do, and its code, on standard error.",
+            "What the script itself raises is no error of pindiag: it is shown as it is, with exit code 3.\n",
             "| code | cause | next step | exit code |",
             "|---|---|---|--:|",
             *rows,

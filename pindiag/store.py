@@ -206,7 +206,10 @@ def _decode_versioned(path: Path, kind: type[T]) -> T:
         content = path.read_bytes()
         version = msgspec.json.decode(content, type=_Versioned).schema_version
         if version != SCHEMA_VERSION:
-            raise NotARun(f"{path} is of schema version {version}; this pindiag reads {SCHEMA_VERSION}.")
+            raise NotARun(
+                f"{path} is of schema version {version}; this pindiag reads {SCHEMA_VERSION}.",
+                "Read it with the pindiag that made it.",
+            )
         return msgspec.json.decode(content, type=kind)
     except (OSError, msgspec.DecodeError) as error:
         raise NotARun(f"{path} cannot be read: {error}.", "Run `pindiag run` again.") from error

@@ -28,7 +28,7 @@ from pindiag.cli import (
     schema,
     ticket,
 )
-from pindiag.errors import ExitCode, PindiagError
+from pindiag.errors import ExitCode, PindiagError, UsageError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -53,16 +53,16 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         result = group.main(args=None if args is None else list(args), prog_name="pindiag", standalone_mode=False)
     except click.exceptions.NoSuchOption as error:
-        console.error(error.format_message().rstrip("."), "Options of the script go after `--`.")
+        console.error(error.format_message().rstrip("."), "Options of the script go after `--`.", UsageError.code)
         return ExitCode.USAGE
     except click.ClickException as error:
-        console.error(error.format_message(), "See `pindiag --help`.")
+        console.error(error.format_message(), "See `pindiag --help`.", UsageError.code)
         return ExitCode.USAGE
     except (click.Abort, KeyboardInterrupt):
         console.error("Interrupted.")
         return ExitCode.INTERRUPTED
     except PindiagError as error:
-        console.error(error.cause, error.hint)
+        console.error(error.cause, error.hint, error.code)
         return error.exit_code
     except BrokenPipeError:
         sys.stderr.close()

@@ -40,17 +40,21 @@ def _console(*, stderr: bool) -> Console:
     )
 
 
-def error(cause: str, hint: str = "") -> None:
-    """Print an error in one sentence, and what to do in another."""
+def error(cause: str, hint: str = "", code: str = "") -> None:
+    """Print an error in one sentence, what to do in another, and the code under which the documentation has it."""
     text = cause if cause.endswith((".", "?", "!")) else f"{cause}."
-    sys.stderr.write(f"pindiag: {text} {hint}".translate(_CONTROL).rstrip() + "\n")
+    told = " ".join(filter(None, (text, hint, code and f"({code})")))
+    sys.stderr.write(f"pindiag: {told}".translate(_CONTROL) + "\n")
 
 
 def crash(failure: Exception) -> None:
     """Print that pindiag itself failed; the traceback only where PINDIAG_DEBUG is set."""
+    from pindiag.errors import PindiagError
+
     error(
         f"pindiag itself failed: {type(failure).__name__}: {failure}",
         "What was measured is kept: `pindiag report RUN_DIR`. Set PINDIAG_DEBUG=1 to see where it failed.",
+        PindiagError.code,
     )
     if os.environ.get("PINDIAG_DEBUG"):
         traceback.print_exception(failure)
