@@ -1,4 +1,4 @@
-"""Trains a recurrent network on an endless stream of sequences, which one worker writes."""
+"""Trains a recurrent network on a stream of sequences, which one worker writes as fast as they are read."""
 
 import argparse
 import time
@@ -12,11 +12,11 @@ from torch.utils.data import DataLoader, IterableDataset
 class Walks(IterableDataset):
     """Random walks, and whether they end above where they began."""
 
-    def __init__(self, length):
-        self.length = length
+    def __init__(self, samples, length):
+        self.samples, self.length = samples, length
 
     def __iter__(self):
-        while True:
+        for _ in range(self.samples):
             walk = torch.randn(self.length, 1).cumsum(0)
             yield walk, (walk[-1] > 0).float()
 
@@ -24,32 +24,32 @@ class Walks(IterableDataset):
 def main():
     has_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=51_200 if has_gpu else 6400)
     parser.add_argument("--length", type=int, default=256 if has_gpu else 64)
     parser.add_argument("--hidden", type=int, default=1024 if has_gpu else 64)
     parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 64)
-    parser.add_argument("--steps", type=int, default=2000 if has_gpu else 400)
+    parser.add_argument("--epochs", type=int, default=10)
     args = parser.parse_args()
 
     torch.manual_seed(0)
     device = torch.device("cuda" if has_gpu else "cpu")
-    loader = DataLoader(Walks(args.length), args.batch_size, num_workers=1, pin_memory=has_gpu)
+    loader = DataLoader(Walks(args.samples, args.length), args.batch_size, num_workers=1, pin_memory=has_gpu)
     network = nn.GRU(1, args.hidden, num_layers=2, batch_first=True).to(device)
     last = nn.Linear(args.hidden, 1).to(device)
     optimizer = torch.optim.Adam([*network.parameters(), *last.parameters()], lr=1e-3)
 
-    start = time.time()
-    total = torch.zeros((), device=device)
-    for step, (walks, above) in enumerate(loader, start=1):
-        states, _ = network(walks.to(device, non_blocking=True))
-        loss = F.binary_cross_entropy_with_logits(last(states[:, -1]), above.to(device, non_blocking=True))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.detach()
-        if step % 100 == 0:
-            print(f"step {step}: loss {total.item() / step:.4f}, {time.time() - start:.1f} s")
-        if step == args.steps:
-            break
+    for epoch in range(args.epochs):
+        start = time.time()
+        total = torch.zeros((), device=device)
+        for walks, above in loader:
+            states, _ = network(walks.to(device, non_blocking=True))
+            loss = F.binary_cross_entropy_with_logits(last(states[:, -1]), above.to(device, non_blocking=True))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach()
+        mean = total.item() * args.batch_size / args.samples
+        print(f"epoch {epoch + 1}: loss {mean:.4f}, {time.time() - start:.1f} s")
 
 
 if __name__ == "__main__":
