@@ -13,14 +13,19 @@ def make_loader(data, epoch, batch_size, has_gpu):
     shard = Subset(data, range(epoch % 4, len(data), 4))
     # Workers that live on from one epoch to the next, or so it says.
     return DataLoader(
-        shard, batch_size=batch_size, shuffle=True, num_workers=2, pin_memory=has_gpu, persistent_workers=True
+        shard,
+        batch_size=batch_size,
+        shuffle=True,
+        num_workers=8 if has_gpu else 4,
+        pin_memory=has_gpu,
+        persistent_workers=True,
     )
 
 
 def main():
     has_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=20_480 if has_gpu else 4096)
+    parser.add_argument("--samples", type=int, default=20_480 if has_gpu else 2048)
     parser.add_argument("--batch-size", type=int, default=128 if has_gpu else 64)
     parser.add_argument("--width", type=int, default=16 if has_gpu else 4)
     parser.add_argument("--epochs", type=int, default=40)

@@ -27,6 +27,7 @@ from pindiag.model import (
     RunSpec,
     Sample,
     SamplerFigures,
+    TrainingLoop,
     Treatment,
     TreatmentApplied,
     TreatmentRefused,
@@ -72,6 +73,11 @@ class RunEvidence:
         """The constructor's call of the training loader."""
         makings = (made for launch in self.journal.launches for made in launch.all(LoaderMade))
         return next((made for made in makings if self.found is not None and made.key == self.found.key), None)
+
+    @cached_property
+    def loop(self) -> TrainingLoop | None:
+        """The training loop as it is written, where that was read."""
+        return next((found for launch in self.journal.launches for found in launch.all(TrainingLoop)), None)
 
     @cached_property
     def samples(self) -> list[Sample]:

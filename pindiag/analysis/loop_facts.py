@@ -22,7 +22,7 @@ SYNCHRONISE = ("torch.cuda.synchronize", "torch.accelerator.synchronize", "Strea
 
 def of_loop(run: RunEvidence) -> Iterator[Fact]:
     """Facts of the whole run."""
-    loop = next((found for launch in run.journal.launches for found in launch.all(TrainingLoop)), None)
+    loop = run.loop
     yield from _of_loader(run, loop)
     yield from _of_contexts(run)
     yield from _of_clocks(loop, run.baseline())
@@ -33,7 +33,7 @@ def of_loop(run: RunEvidence) -> Iterator[Fact]:
 
 def _of_loader(run: RunEvidence, loop: TrainingLoop | None) -> Iterator[Fact]:
     rebuilt = None if loop is None else loop.rebuilt
-    place = "the source of the script" if loop is None else f"the loop at {loop.location}"
+    place = "the source of the script" if loop is None else f"the one at {loop.location}"
     yield fact("loader_rebuilt", rebuilt, None, place, NO_LOOP if loop is None else NOT_MADE_OUT)
     share, source = _startup_share(run)
     reason = "the loader has no length, or no start of it was timed"

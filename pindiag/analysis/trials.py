@@ -128,14 +128,18 @@ def _ratio(evidence: TrialEvidence, ratio: Mean | None) -> Ratio | None:
 
 
 def epoch_s(evidence: TrialEvidence) -> float | None:
-    """Time of an epoch of natural length under a configuration; workers start anew in each unless they persist."""
+    """Time of an epoch of natural length under a configuration.
+
+    Workers start anew in each unless they persist, which they cannot where the script makes its loader anew.
+    """
     found = evidence.run.found
     if evidence.treatment.kind != "configuration":
         return None
     if found is None or found.batches_per_epoch is None or not evidence.rates:
         return None
     running = found.batches_per_epoch * found.batch_samples / median(evidence.rates)
-    if evidence.configuration.persistent_workers:
+    rebuilt = evidence.run.loop is not None and evidence.run.loop.rebuilt
+    if evidence.configuration.persistent_workers and not rebuilt:
         return running
     return None if evidence.startup_s is None else running + evidence.startup_s
 

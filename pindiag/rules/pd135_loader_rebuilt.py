@@ -50,7 +50,7 @@ def loader_rebuilt(facts: Facts, options: Options) -> Ruling:
     persists = facts.configuration.num_workers > 0 and facts.configuration.persistent_workers
     return Ruling(
         points=share >= options["startup_share"],
-        explanation=f"The loader{made} is made in every pass of the loop around {known.source.removeprefix('the ')}; "
+        explanation=f"The loader{made} is made anew in every pass of the loop around {known.source}; "
         f"from asking for its iterator to the first batch takes {figures.share(share)} of an epoch."
         f"{' `persistent_workers=True` has no effect on such a loader.' if persists else ''}",
         evidence=facts.evidence("loader_rebuilt", "loader_startup_share", "startup_s", "worker_start_ms"),

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pindiag.model import Block, FirstStep, LoaderChosen, LoaderIterated, TargetEnded, TargetFailed, Unmeasured
+from pindiag.model import (
+    Block,
+    FirstStep,
+    LoaderChosen,
+    LoaderIterated,
+    TargetEnded,
+    TargetFailed,
+    TrainingLoop,
+    Unmeasured,
+)
 
 from .probe_harness import ABLATIONS, TARGETS, Result, assert_all_counted, few, key, launch, live, order
 
@@ -72,6 +81,14 @@ FED = [
     ("generator", 8, "yield from DataLoader"),
 ]
 """Styles that make optimizer steps, the samples of a batch, and what stands in the line that makes their loader."""
+
+
+@pytest.mark.parametrize(("style", "rebuilt"), [("rebuilt", True), ("with_validation", False), ("early_break", False)])
+def test_the_training_loop_is_read(in_style, style: str, rebuilt: bool) -> None:
+    loop = in_style(style).one(TrainingLoop)
+    location, _, number = loop.location.rpartition(":")
+    assert Path(location).read_text().splitlines()[int(number) - 1].lstrip().startswith("for ")
+    assert (loop.rebuilt, loop.clocks) == (rebuilt, [])
 
 
 @pytest.mark.parametrize(("style", "samples", "made"), FED)

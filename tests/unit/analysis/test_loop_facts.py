@@ -30,11 +30,11 @@ def context(worker, *devices, pid=4001):
 
 
 @pytest.fixture
-def found(script, spec, loader_arguments):
-    """Facts of a run whose first launch left some more records."""
+def analysed(script, spec, loader_arguments):
+    """A run whose first launch left some more records."""
 
-    def run(*more, accelerator="cuda", syncs=None, **chosen):
-        fake = script(detailed=True, accelerator=accelerator, baseline=loader_arguments())
+    def run(*more, accelerator="cuda", syncs=None, persistent=False, **chosen):
+        fake = script(detailed=True, accelerator=accelerator, baseline=loader_arguments(persistent_workers=persistent))
         fake.machine()
         fake.play(partial(next_order, spec()))
         records = []
@@ -46,8 +46,18 @@ def found(script, spec, loader_arguments):
                 records += [make(**at) for make in more if record.launch == 1]
                 record = msgspec.structs.replace(record, **chosen)
             records.append(record)
-        told = analyse(spec(), records, fake.batches, {}, {}).facts
-        return {fact.name: fact for fact in told if fact.trial in (None, "nw4-pin0")}
+        return analyse(spec(), records, fake.batches, {}, {})
+
+    return run
+
+
+@pytest.fixture
+def found(analysed):
+    """Its facts, those of the script as written."""
+
+    def run(*more, **changes):
+        told = analysed(*more, **changes)
+        return {fact.name: fact for fact in told.facts if fact.trial in (None, told.baseline)}
 
     return run
 
@@ -109,7 +119,7 @@ def test_no_clock_and_no_loop(found):
 
 def test_a_loader_that_is_made_anew(found):
     facts = found(loop(rebuilt=True))
-    assert (facts["loader_rebuilt"].value, facts["loader_rebuilt"].source) == (True, f"the loop at {TRAIN}:20")
+    assert (facts["loader_rebuilt"].value, facts["loader_rebuilt"].source) == (True, f"the one at {TRAIN}:20")
     running_s = 313 * 64 / facts["samples_per_second"].value
     assert facts["loader_startup_share"].value == pytest.approx(0.2 / (0.2 + running_s), rel=0.1)
 
@@ -143,3 +153,10 @@ def test_contexts_beside_the_gpu_that_trains(found):
 def test_why_no_contexts_are_known(found):
     assert found()["worker_contexts"].reason == NO_CONTEXT
     assert found(accelerator=None)["other_gpu_contexts"].reason == NO_ACCELERATOR
+
+
+@pytest.mark.parametrize(("rebuilt", "starts"), [(True, True), (False, False), (None, False)])
+def test_workers_do_not_persist_in_a_loader_that_is_made_anew(analysed, rebuilt, starts):
+    trial = analysed(loop(rebuilt=rebuilt), persistent=True).trials[0]
+    running_s = 313 * 64 / trial.samples_per_second.median
+    assert trial.epoch_s == pytest.approx(running_s + (trial.startup_s if starts else 0))
