@@ -1,48 +1,69 @@
 """Runs a sample under the installed product and packs the run directory for tests/data.
 
-    python benchmarks/record.py --budget 3m OUT article_floats -- --samples 2000
+    python benchmarks/record.py tests/data/cpu slow_reads --budget 60s
+    python benchmarks/record.py tests/data/h200 article_floats --name live_article_floats -- --samples 1000
 
-What is packed is what the run wrote: journals, rings, traces, sources and reports; neither the probe's copy nor kept
-files. Nothing in it is changed: paths and names are redacted by the product when it writes its reports. Interrupted or
-terminated, it lets the run write its partial report, and packs that.
+Packs what the run wrote (journals, rings, traces, sources, report.json, summary.md), so that a report can be made of it
+again, and adds a line to recordings.toml beside the archive: when, where, with which torch and by which command.
+Paths of the interpreter, of this checkout, of the home and of the run, and the host's name are replaced; the product
+redacts its reports itself. Interrupted or terminated, it lets the run write its partial report, and packs that.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
+import json
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from command import at_dashes
 
-SAMPLES = Path(__file__).parents[1] / "samples"
-PACKED = ("run.json", "sources.json", "report.html", "report.json", "summary.md", "journal", "rings", "traces")
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "samples"
+PACKED = ("run.json", "sources.json", "report.json", "summary.md", "journal", "rings", "traces")
+"""A report.html is made again from these."""
+TEXT = {".json", ".jsonl", ".md"}
+INDEX = "recordings.toml"
+HEAD = "# One line a recording: made when and where, with which torch, by which command.\n"
 
 
 def parser() -> argparse.ArgumentParser:
     """What can be asked."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("out", type=Path, help="folder for the run directories and their archives")
+    made.add_argument("out", type=Path, help="folder for the archive and its line in recordings.toml")
     made.add_argument("sample", help="name of a script in samples/; its own arguments go after --")
+    made.add_argument("--name", help="of the recording; default: the sample's")
     made.add_argument("--budget", default="5m")
     made.add_argument("--rounds", default="6")
     made.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
     made.add_argument("--no-sweep", action="store_true", help="the script as written alone")
+    made.add_argument("--no-verify", action="store_true", help="no fresh launches of the winner")
     made.add_argument("--fresh", action="store_true", help="every treatment in launches of its own")
+    made.add_argument("--runs", type=Path, metavar="FOLDER", help="keep the run directory there")
     return made
+
+
+def options(asked: argparse.Namespace) -> list[str]:
+    """The product's options that say what is measured."""
+    chosen = ["--budget", asked.budget, "--rounds", asked.rounds]
+    chosen += [] if asked.no_sweep else ["--sweep"]
+    chosen += ["--no-verify"] if asked.no_verify else []
+    chosen += ["--fresh"] if asked.fresh else []
+    return chosen + (["--grid", asked.grid] if asked.grid else [])
 
 
 def words(asked: argparse.Namespace, run: Path, arguments: Sequence[str]) -> list[str]:
     """The product's command line."""
-    options = ["-v", "-o", str(run), "--force", "--budget", asked.budget, "--rounds", asked.rounds]
-    options += [] if asked.no_sweep else ["--sweep"]
-    options += ["--fresh"] if asked.fresh else []
-    options += ["--grid", asked.grid] if asked.grid else []
-    return ["run", str(SAMPLES / f"{asked.sample}.py"), *options, "--", *arguments]
+    script = str(SAMPLES / f"{asked.sample}.py")
+    return ["run", script, "-v", "-o", str(run), "--force", *options(asked), "--", *arguments]
 
 
 def to_its_end(command: Sequence[str]) -> int:
@@ -56,23 +77,99 @@ def to_its_end(command: Sequence[str]) -> int:
         return child.wait()
 
 
+def stand_ins(run: Path) -> dict[str, str]:
+    """What names this machine, and what is written instead; what lies within another comes first."""
+    replaced = {
+        str(run): f"/runs/{run.name}",
+        sys.executable: "/usr/bin/python3",
+        sys.prefix: "/usr",
+        str(ROOT): "/project",
+        str(Path.home()): "/home/user",
+        f'"{socket.gethostname()}"': '"host"',
+    }
+    usual = {sys.prefix: sys.prefix in ("/usr", "/"), str(Path.home()): Path.home() in (Path("/"), Path("/root"))}
+    kept = {name: other for name, other in replaced.items() if not usual.get(name)}
+    return dict(sorted(kept.items(), key=lambda each: -len(each[0])))
+
+
+def neutral(content: bytes, replaced: Mapping[str, str]) -> bytes:
+    """A text without what names this machine."""
+    for name, other in replaced.items():
+        content = content.replace(name.encode(), other.encode())
+    return content
+
+
+def read(path: Path, replaced: Mapping[str, str]) -> bytes:
+    """What is packed of a file."""
+    content = path.read_bytes()
+    if path.suffix in TEXT:
+        return neutral(content, replaced)
+    if path.suffixes[-2:] == [".json", ".gz"]:
+        return gzip.compress(neutral(gzip.decompress(content), replaced), mtime=0)
+    return content
+
+
 def pack(run: Path, archive: Path) -> None:
-    """Write what there is of a run directory into an archive."""
-    with tarfile.open(archive, "w:xz") as packed:
+    """Write what there is of a run directory into an archive, whose folder has the archive's name."""
+    replaced = stand_ins(run)
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(archive, "w:xz", preset=9) as packed:
         for name in PACKED:
-            if (run / name).exists():
-                packed.add(run / name, arcname=f"{run.name}/{name}")
+            found = run / name
+            files = sorted(each for each in found.rglob("*") if each.is_file()) if found.is_dir() else [found]
+            for path in filter(Path.is_file, files):
+                content = read(path, replaced)
+                member = tarfile.TarInfo(f"{archive.name.partition('.')[0]}/{path.relative_to(run)}")
+                member.size = len(content)
+                packed.addfile(member, io.BytesIO(content))
+
+
+def line(name: str, run: Path, command: Sequence[str]) -> str:
+    """What recordings.toml says of a recording."""
+    spec = json.loads((run / "run.json").read_text())
+    report = run / "report.json"
+    environment = json.loads(report.read_text())["environment"] if report.is_file() else {}
+    device = environment.get("gpu") or "no GPU"
+    told = {
+        "made": spec["started_utc"],
+        "where": f"{device}, {spec['usable_cpus']} CPUs",
+        "torch": environment.get("torch") or "unknown",
+        "pindiag": spec["pindiag_version"],
+        "command": " ".join(command),
+    }
+    return f"{name} = {{ {', '.join(f'{key} = {json.dumps(value)}' for key, value in told.items())} }}\n"
+
+
+def note(index: Path, name: str, told: str) -> None:
+    """Write a recording's line, in place of the one of an earlier recording of that name."""
+    lines = index.read_text().splitlines(keepends=True) if index.exists() else [HEAD]
+    kept = [each for each in lines[1:] if not each.startswith(f"{name} = ")]
+    index.write_text("".join([HEAD, *sorted([*kept, told])]))
+
+
+def record(asked: argparse.Namespace, arguments: Sequence[str], runs: Path) -> int:
+    """Run the sample, and pack what it leaves; the exit code of the run."""
+    name = asked.name or asked.sample
+    run = (runs / name).resolve()
+    code = to_its_end([sys.executable, "-m", "pindiag", *words(asked, run, arguments)])
+    if run.is_dir():
+        pack(run, asked.out / f"{name}.tar.xz")
+    if (run / "run.json").is_file():
+        script = f"samples/{asked.sample}.py"
+        own = ["--", *arguments] if arguments else []
+        told = line(name, run, ["pindiag", "run", script, *options(asked), *own])
+        note(asked.out / INDEX, name, told)
+    return code
 
 
 def main() -> int:
     """Record the sample named on the command line; the exit code is the run's."""
     own, arguments = at_dashes(sys.argv[1:])
     asked = parser().parse_args(own)
-    run = asked.out / asked.sample
-    code = to_its_end([sys.executable, "-m", "pindiag", *words(asked, run, arguments)])
-    if run.is_dir():
-        pack(run, asked.out / f"{asked.sample}.tar.xz")
-    return code
+    if asked.runs:
+        return record(asked, arguments, asked.runs)
+    with tempfile.TemporaryDirectory(prefix="pindiag-") as runs:
+        return record(asked, arguments, Path(runs))
 
 
 if __name__ == "__main__":

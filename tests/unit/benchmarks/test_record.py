@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 import record
 
+from tests.toml import read_toml
+
 PRODUCT = """
-import signal, sys, time
+import json, signal, socket, sys, time
 from pathlib import Path
 
 run = Path(sys.argv[sys.argv.index("-o") + 1])
@@ -24,11 +27,15 @@ run = Path(sys.argv[sys.argv.index("-o") + 1])
 
 def end(number, frame):
     time.sleep(0.2)
-    (run / "report.json").write_text("partial")
+    (run / "report.json").write_text('{"environment": {"torch": "2.13.0"}}')
     raise SystemExit(130)
 
 signal.signal(signal.SIGINT, end)
 signal.signal(signal.SIGTERM, end)
+(run / "run.json").write_text(json.dumps({
+    "started_utc": "2026-12-02T20:00:00+00:00", "usable_cpus": 2, "pindiag_version": "0.1.0",
+    "python": sys.executable, "target": sys.argv[2], "host": socket.gethostname(), "run": str(run),
+}))
 (run / "journal" / "parent.jsonl").write_text("{}")
 while "--rows" in sys.argv:
     time.sleep(0.05)
@@ -77,15 +84,40 @@ def names(archive: Path) -> set[str]:
 
 
 def test_a_run_that_ends_by_itself_is_packed(recorder, tmp_path):
+    assert recorder("out", "tabular_rows", "--name", "rows").wait(timeout=30) == 0
+    assert names(tmp_path / "out" / "rows.tar.xz") == {"rows/journal/parent.jsonl", "rows/run.json"}
+
+
+def test_a_recording_is_packed_without_what_names_the_machine(recorder, tmp_path):
     assert recorder("out", "tabular_rows").wait(timeout=30) == 0
-    packed = names(tmp_path / "out" / "tabular_rows.tar.xz")
-    assert packed == {"tabular_rows/journal", "tabular_rows/journal/parent.jsonl"}
+    with tarfile.open(tmp_path / "out" / "tabular_rows.tar.xz") as packed:
+        spec = json.load(packed.extractfile("tabular_rows/run.json"))
+    assert spec["python"] == "/usr/bin/python3"
+    assert spec["target"] == "/project/samples/tabular_rows.py"
+    assert spec["host"] == "host"
+    assert spec["run"] == "/runs/tabular_rows"
+
+
+def test_a_line_says_when_where_and_how_and_replaces_the_one_before(recorder, tmp_path):
+    index = tmp_path / "out" / record.INDEX
+    for budget in ("1m", "2m"):
+        assert recorder("out", "tabular_rows", "--budget", budget, "--", "--columns", "2").wait(timeout=30) == 0
+    assert recorder("out", "slow_reads", "--no-sweep").wait(timeout=30) == 0
+    told = read_toml(index)
+    assert set(told) == {"tabular_rows", "slow_reads"}
+    assert told["tabular_rows"] == {
+        "made": "2026-12-02T20:00:00+00:00",
+        "where": "no GPU, 2 CPUs",
+        "torch": "unknown",
+        "pindiag": "0.1.0",
+        "command": "pindiag run samples/tabular_rows.py --budget 2m --rounds 6 --sweep -- --columns 2",
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_its_report_and_is_packed(recorder, tmp_path, number):
-    running = recorder("out", "tabular_rows", "--budget", "1m", "--", "--rows", "320")
-    journal = tmp_path / "out" / "tabular_rows" / "journal" / "parent.jsonl"
+    running = recorder("out", "tabular_rows", "--runs", "runs", "--budget", "1m", "--", "--rows", "320")
+    journal = tmp_path / "runs" / "tabular_rows" / "journal" / "parent.jsonl"
     end = time.monotonic() + 30
     while not journal.exists() and time.monotonic() < end:
         time.sleep(0.02)
