@@ -104,6 +104,8 @@ class Redactor:
     cwd: str = ""
     secrets: tuple[str, ...] = ()
     paths: bool = True
+    ours: bool = False
+    """The text is a sentence of pindiag's: a name that is a plain word goes only where it stands as a name."""
 
     @classmethod
     def here(cls, cwd: str, args: Sequence[str] = (), *, paths: bool = True) -> Redactor:
@@ -172,10 +174,22 @@ class Redactor:
         short = self.host.partition(".")[0]
         named = [(self.host, "<host>"), (short, "<host>"), (self.user, "<user>")]
         return [
-            (re.compile(rf"(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9>])"), mask)
+            (_as_a_name(name) if self.ours and name.isalpha() else _anywhere(name), mask)
             for name, mask in named
             if len(name) > 1 and name.lower() not in _COMMON_NAMES
         ]
+
+
+def _anywhere(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9<]){re.escape(name)}(?![A-Za-z0-9>])")
+
+
+def _as_a_name(name: str) -> re.Pattern[str]:
+    """Beside an @, before a port or a domain, behind a slash, as a value: where a plain word is no word of a sentence."""
+    word = re.escape(name)
+    return re.compile(
+        rf"(?<=[@/\\=~]){word}(?![A-Za-z0-9>])|(?<![A-Za-z0-9<]){word}(?=@|:\d|\.[A-Za-z0-9-]+\.[A-Za-z]|\.local\b)"
+    )
 
 
 def _replacing(below: str, alone: str) -> Callable[[re.Match[str]], str]:

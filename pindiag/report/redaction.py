@@ -54,6 +54,17 @@ _OURS = frozenset(
 """Fields whose words are pindiag's own: a user called "measured" must not change them."""
 
 
+_SENTENCES = frozenset(
+    [
+        *("headline", "lead", "possible", "title", "explanation", "summary", "trade_off", "experiment"),
+        *("source", "name", "key", "rule_of_thumb", "measured", "notes"),
+    ]
+)
+"""Fields that hold sentences of pindiag's: there a host called "worker" must not mask the word."""
+_QUOTING = frozenset(["script_error", "worker_crash"])
+"""Causes whose sentences quote what the script said."""
+
+
 def redact_report(report: Report, spec: RunSpec, *, show_paths: bool = False) -> Report:
     """Take home, user, host, addresses, absolute paths and secrets out of all texts, and say so.
 
@@ -76,8 +87,10 @@ def redact(value: T, specs: Iterable[RunSpec | None], *, show_paths: bool = Fals
         show_paths: leave names, addresses and paths; secrets go in any case.
     """
     redactors = [one for spec in specs if spec is not None for one in _redactors(spec, paths=not show_paths)]
-    hide = functools.lru_cache(maxsize=None)(_all(redactors or [Redactor.here("", paths=not show_paths)]))
-    return msgspec.convert(_walk(msgspec.to_builtins(value), hide), type(value))
+    redactors = redactors or [Redactor.here("", paths=not show_paths)]
+    sentences = [dataclasses.replace(one, ours=True) for one in redactors]
+    theirs, ours = (functools.lru_cache(maxsize=None)(_all(each)) for each in (redactors, sentences))
+    return msgspec.convert(_walk(msgspec.to_builtins(value), theirs, ours), type(value))
 
 
 def _redactors(spec: RunSpec, *, paths: bool) -> list[Redactor]:
@@ -103,14 +116,25 @@ def _cut(line: re.Match[str]) -> str:
     return f"{head} … cut, {len(line[0]) - len(head)} characters …"
 
 
-def _walk(value: Any, redact: Callable[[str], str]) -> Any:
+def _walk(value: Any, theirs: Callable[[str], str], ours: Callable[[str], str]) -> Any:
+    """Text of others goes through `theirs`, sentences of pindiag's through `ours`."""
     if isinstance(value, str):
-        return redact(value)
+        return theirs(value)
     if isinstance(value, list):
-        return [_walk(item, redact) for item in value]
+        return [_walk(item, theirs, ours) for item in value]
     if isinstance(value, dict):
-        return {key: item if _is_ours(key, item, value) else _walk(item, redact) for key, item in value.items()}
+        return {
+            key: item if _is_ours(key, item, value) else _walk(item, ours if _is_said(key, value) else theirs, ours)
+            for key, item in value.items()
+        }
     return value
+
+
+def _is_said(key: str, parent: dict[str, Any]) -> bool:
+    """Whether a field holds a sentence of pindiag's; one that quotes the script does not count."""
+    if {parent.get("cause"), parent.get("primary_cause")} & _QUOTING or "calls" in parent:
+        return False
+    return key in _SENTENCES
 
 
 def _is_ours(key: str, item: Any, parent: dict[str, Any]) -> bool:

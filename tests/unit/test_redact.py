@@ -75,6 +75,28 @@ def test_a_name_that_is_a_word_of_every_report_stays():
     assert Redactor(user="root", host="localhost")("root of localhost") == "root of localhost"
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("The worker waits, one worker: 3 batches.", None),
+        ("ada@worker", "<user>@<host>"),
+        ("tcp://worker:29500", "tcp://<host>:29500"),
+        ("worker.lab.example", "<host>.lab.example"),
+        ("worker.local", "<host>.local"),
+        ("//worker/share", "//<host>/share"),
+        ("HOSTNAME=worker", "HOSTNAME=<host>"),
+        ("ada trains", None),
+        ("by ~ada", "by ~<user>"),
+    ],
+)
+def test_in_our_sentences_a_plain_word_goes_only_where_it_stands_as_a_name(text, wanted):
+    assert Redactor(user="ada", host="worker", ours=True)(text) == (text if wanted is None else wanted)
+
+
+def test_in_our_sentences_a_name_that_is_no_plain_word_goes_wherever_it_stands():
+    assert Redactor(user="ada7", host="worker-3", ours=True)("worker-3 of ada7") == "<host> of <user>"
+
+
 def test_secret_values_of_arguments():
     args = ["--epochs", "3", "--api-key", "longvalue", "--token=othervalue", "--key", "--flag", "--password", "short"]
     assert secret_values(args) == ("othervalue", "longvalue")

@@ -12,7 +12,8 @@ from . import example
 @pytest.mark.parametrize("name", ["measured", "fresh", "round", "pageable_copy", "counted", "nw4", "confirmed"])
 def test_a_user_named_like_a_word_of_ours_breaks_nothing(name):
     report = example.confirmed()
-    walked = _walk(msgspec.to_builtins(report), Redactor(user=name, host=name))
+    hide = Redactor(user=name, host=name)
+    walked = _walk(msgspec.to_builtins(report), hide, hide)
     converted = msgspec.convert(walked, Report)
     assert [trial.id for trial in converted.trials] == [trial.id for trial in report.trials]
     assert [fact.name for fact in converted.facts] == [fact.name for fact in report.facts]
@@ -55,7 +56,7 @@ def test_a_kernels_name_is_its_authors_and_a_facts_name_is_ours():
             "kernels": [{"name": "ada_kernel", "ms": 1.0, "calls": 2.0}],
             "facts": [{"name": "ada", "value": 1, "trial": None}],
         },
-        Redactor(user="ada"),
+        *(Redactor(user="ada"),) * 2,
     )
     assert walked["kernels"][0]["name"] == "<user>_kernel"
     assert walked["facts"][0]["name"] == "ada"
@@ -67,3 +68,25 @@ def test_drawing_and_what_was_asked_are_redacted_like_the_report():
     asked = redact(example.SPEC, [example.SPEC])
     assert (asked.target, asked.cwd) == ("train.py", ".")
     assert "s3cr3t-value-9" not in asked.args
+
+
+@pytest.mark.parametrize("name", ["worker", "workers", "training", "loader", "script", "pin", "copies", "samples"])
+def test_a_host_or_user_called_by_an_ordinary_word_masks_none_in_our_sentences(name):
+    spec = msgspec.structs.replace(example.SPEC, host=name, user=name)
+    report = example.confirmed()
+    shown = redact_report(report, spec)
+    assert shown.verdict == redact_report(report, example.SPEC).verdict
+    for before, after in zip(report.findings, shown.findings, strict=True):
+        assert (after.title, after.explanation) == (before.title, before.explanation)
+        assert [(item.name, item.source) for item in after.evidence] == [
+            (item.name, item.source) for item in before.evidence
+        ]
+
+
+def test_a_host_called_by_an_ordinary_word_goes_from_what_the_script_said():
+    report, spec = example.failed(), msgspec.structs.replace(example.SPEC, host="worker", user="loader")
+    target = msgspec.structs.replace(report.target, error="OSError: worker refused loader")
+    verdict = msgspec.structs.replace(report.verdict, headline="Your script stopped: OSError: worker refused loader")
+    shown = redact_report(msgspec.structs.replace(report, target=target, verdict=verdict), spec)
+    assert shown.target.error == "OSError: <host> refused <user>"
+    assert shown.verdict.headline == "Your script stopped: OSError: <host> refused <user>"
