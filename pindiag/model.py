@@ -19,7 +19,7 @@ Isolation = Literal["live", "fresh"]
 Failure = Literal["worker_died", "pin_thread_died", "shm_full", "open_files", "unpicklable", "memory"]
 Purpose = Literal["discover", "scout", "round", "verify"]
 Ablation = Literal["compute_only", "host_batch", "loader_only"]
-Tweak = Literal["intraop_threads", "lazy_sync"]
+Tweak = Literal["intraop_threads", "lazy_sync", "worker_threads", "fewer_intraop_threads", "worker_affinity"]
 Severity = Literal["high", "medium", "low"]
 Status = Literal["confirmed", "suspected", "not_settled", "ruled_out", "not_applicable", "error"]
 
@@ -58,8 +58,9 @@ class Treatment(Base, frozen=True, kw_only=True):
 
     `changes` names only what differs from the script as written; it is all that the probe applies, so an empty
     one is the baseline. Beside the loader's arguments and `non_blocking` it may hold what a tweak changes:
-    `intraop_threads` (the main thread's number) and `lazy_sync` (calls that wait for the device give what they gave
-    before). An ablation's `changes` say how its batches are made: `pin_memory` and `non_blocking` of `host_batch`,
+    `intraop_threads` (the main thread's number), `lazy_sync` (calls that wait for the device give what they gave
+    before), `worker_threads` (the native threads of each worker), `fewer_intraop_threads` (the main thread's number
+    where it computes beside workers) and `worker_affinity` (workers get the CPUs of the launch back). An ablation's `changes` say how its batches are made: `pin_memory` and `non_blocking` of `host_batch`,
     `pin_memory` of `loader_only`.
     """
 
@@ -194,6 +195,8 @@ class PatchedSources(Base, frozen=True, kw_only=True):
     after: dict[str, str]
     loader: LoaderKey | None
     """The training loader in the files after the change: lines may have moved."""
+    by_hand: dict[str, bool | int | None] = {}
+    """What the patch leaves to the user: pindiag sets it in launches with the patch."""
 
 
 class RunSpec(Base, frozen=True, kw_only=True):
@@ -347,6 +350,8 @@ class Process(Base, frozen=True, kw_only=True):
     """CPU time of the thread named pt_data_pin, main process only."""
     reaped_cpu_s: float | None = None
     """CPU time of its children that have ended and that it has waited for."""
+    allowed_cpus: str | None = None
+    """CPUs that its main thread may run on, a hexadecimal mask: "f" is CPUs 0 to 3; None in older records."""
 
 
 class Sample(Record, tag="sample", frozen=True, kw_only=True):
@@ -416,6 +421,10 @@ class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
     gpu_slowed_share: float | None
     """Share of the samples in which heat, the power brake or a hardware slowdown held the GPU's clocks down."""
     gpu_sm_clock_mhz: float | None
+    worker_threads: int | None = None
+    """Most threads of one worker; None without workers."""
+    worker_allowed_cpus: int | None = None
+    """CPUs on which some worker may run; None without workers."""
     missing: dict[str, str] = {}
     """Field to the reason why it is null."""
 
@@ -1146,6 +1155,10 @@ class SamplerFigures(Base, frozen=True, kw_only=True):
     gpu_utilization: float | None
     worker_threads: int | None = None
     """Most threads of one worker."""
+    worker_allowed_cpus: int | None = None
+    """CPUs on which some worker may run, as its main thread is bound."""
+    main_allowed_cpus: int | None = None
+    """CPUs on which the main thread may run."""
     throttled_share: float | None = None
     """Seconds a second in which the CPU quota held tasks of the control group back."""
     shm_used_bytes: int | None = None
@@ -1276,6 +1289,8 @@ class Fix(Base, frozen=True, kw_only=True):
     safety: Safety
     written: str | None = None
     """How `changes` are written where a framework makes the loader: TrainingArguments(dataloader_num_workers=0)."""
+    by_hand: list[str] = []
+    """Of `changes`: what no patch holds and the snippet says."""
 
 
 class Finding(Base, frozen=True, kw_only=True):
@@ -1438,6 +1453,8 @@ class PatchVerification(Base, frozen=True, kw_only=True):
     """As of `Verification`."""
     reason: str | None = None
     """Why there is no ratio."""
+    by_hand: dict[str, bool | int | None] = {}
+    """As of `PatchedSources`."""
 
 
 class LaunchFigures(Base, frozen=True, kw_only=True):

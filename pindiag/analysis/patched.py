@@ -30,6 +30,7 @@ def patch_verification(patch: PatchedSources, records: Sequence[AnyRecord]) -> P
         ci95=None if mean is None else mean.ci95,
         epochs=journal.verified_epochs,
         reason=_reason(journal) if mean is None else None,
+        by_hand=patch.by_hand,
     )
 
 

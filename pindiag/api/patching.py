@@ -19,7 +19,17 @@ from pindiag.api.conduct import Observer, Silence, Step, teller
 from pindiag.api.outcome import assemble, read_sources, write
 from pindiag.errors import NothingToApply
 from pindiag.journal import Journal
-from pindiag.model import AnyRecord, LaunchEnded, LaunchOrder, LoaderKey, NextBlocks, PatchedSources, Report, RunSpec
+from pindiag.model import (
+    AnyRecord,
+    Configuration,
+    LaunchEnded,
+    LaunchOrder,
+    LoaderKey,
+    NextBlocks,
+    PatchedSources,
+    Report,
+    RunSpec,
+)
 from pindiag.store import RunDirectory
 
 
@@ -89,7 +99,8 @@ def _patch(directory: RunDirectory, asked: RunSpec) -> PatchedSources:
     after = {change.place: change.after for change in made}
     found = Journal(directory.records()).chosen
     loader = None if found is None else _moved(found.key, before, after)
-    return PatchedSources(summary=fix.summary, before=before, after=after, loader=loader)
+    left = {name: fix.changes[name] for name in fix.by_hand if name in Configuration.__struct_fields__}
+    return PatchedSources(summary=fix.summary, before=before, after=after, loader=loader, by_hand=left)
 
 
 def _moved(key: LoaderKey, before: dict[str, str], after: dict[str, str]) -> LoaderKey:

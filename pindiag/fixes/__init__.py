@@ -84,6 +84,7 @@ class Places:
             snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})} | own, refused),
             summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
             written=written,
+            by_hand=[name for name in fix.changes if called.keywords.get(name, name) in refused],
         )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from pindiag.journal import DISCOVER_TRIAL, PATCHED_TRIAL, Journal
-from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, RunSpec
+from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, RunSpec, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.known import Known
+from pindiag.plan.treatments import treatment
 from pindiag.plan.verification import FEWEST_PAIRS, Verification
 
 LAUNCHES = 1 + 2 * FEWEST_PAIRS
@@ -27,11 +30,20 @@ class PatchPairs(Verification):
     def _order(self, trial: str, block: BlockOrder) -> LaunchOrder:
         return LaunchOrder(
             purpose="verify",
-            treatment=None,
+            treatment=self._by_hand if trial == PATCHED_TRIAL else None,
             patched=trial == PATCHED_TRIAL,
             blocks=[block],
             natural_epochs=self._known.natural_epochs,
         )
+
+    @property
+    def _by_hand(self) -> Treatment | None:
+        """What the patch leaves to the user, set by the probe; None: it leaves nothing."""
+        baseline, patch = self._known.journal.baseline, self._known.spec.patch
+        if baseline is None or patch is None or not patch.by_hand:
+            return None
+        made = treatment(baseline, patch.by_hand)
+        return msgspec.structs.replace(made, id=PATCHED_TRIAL)
 
     def _epoch_s(self, trial: str) -> float:
         """Nothing is known of the patched script before its first launch: it is taken to be as slow."""

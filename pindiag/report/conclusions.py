@@ -207,11 +207,11 @@ def patched(verified: PatchVerification) -> str:
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
     shown = verified.ci95 is not None and verified.ci95[0] > 1
-    return (
-        f"The patch in the files gives {gain} in {pairs}"
-        if shown
-        else f"No gain of the patch is shown by {pairs}: {gain}"
-    )
+    set_by_hand = names.listing([f"{name}={value}" for name, value in verified.by_hand.items()])
+    patch = f"the patch, with {set_by_hand} set by hand," if set_by_hand else "the patch"
+    if shown:
+        return f"{_capital(patch)} gives {gain} in {pairs}"
+    return f"No gain of {patch} is shown by {pairs}: {gain}"
 
 
 def records(report: Report) -> str:

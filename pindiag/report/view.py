@@ -162,7 +162,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         beyond=beyond.changes(report),
         verified=verification.verified(report),
         patched_pairs=verification.patched_pairs(patched) if patched else [],
-        patched_notes=[verification.covers(patched), verification.against_stated(patched, fix)] if patched else [],
+        patched_notes=verification.of_patch(patched, fix) if patched else [],
         records=tables.records(report, drawing, labels),
         files=tables.files(report, drawing),
         facts=tables.facts(report),

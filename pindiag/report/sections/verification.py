@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pindiag import figures
 from pindiag.model import BlockFigures, Fix, Isolation, PatchVerification, Ratio, Report, Verification
-from pindiag.report import about
+from pindiag.report import about, names
 from pindiag.report.rows import counts, isolation_of
 
 
@@ -101,6 +101,17 @@ def _median(values: Sequence[float]) -> float | None:
 def patched_pairs(made: PatchVerification) -> list[tuple[float, float]]:
     """Samples/s without and with the patch."""
     return list(zip(made.original_samples_per_second, made.patched_samples_per_second, strict=True))
+
+
+def of_patch(made: PatchVerification, fix: Fix | None) -> list[str]:
+    """What its launches covered, what was set beside the patch, and what the report states beside the result."""
+    return [each for each in (covers(made), by_hand(made), against_stated(made, fix)) if each]
+
+
+def by_hand(made: PatchVerification) -> str:
+    """What the patch leaves to the user; "" where it leaves nothing."""
+    left = names.listing([f"`{name}={value}`" for name, value in made.by_hand.items()])
+    return f"The patch leaves {left} to you; pindiag set it in the launches with the patch." if left else ""
 
 
 def against_stated(made: PatchVerification, fix: Fix | None) -> str:

@@ -20,7 +20,8 @@ SOURCE = "import torch\nloader = torch.utils.data.DataLoader(data, num_workers=4
 AFTER = patch_loader(SOURCE, "train.py", 2, {"intraop_threads": 4, "num_workers": 0}).after
 FIX = Fix(
     summary="Set num_workers=0.",
-    changes={"num_workers": 0},
+    changes={"num_workers": 0, "pin_memory": True, "lazy_sync": True},
+    by_hand=["pin_memory", "lazy_sync"],
     location=None,
     patch=patch_loader(SOURCE, "train.py", 2, {"intraop_threads": 4, "num_workers": 0}).diff,
     snippet=None,
@@ -58,6 +59,7 @@ def test_both_sides_are_texts_and_the_loader_is_looked_for_where_it_moved(now, d
     assert spec.patch.loader == LoaderKey(location=f"{place}:4", ordinal=0)
     assert AFTER.splitlines()[3].startswith("loader = ")
     assert (spec.sweep, spec.fresh, spec.budget_s, spec.patch.summary) == (False, True, 60.0, FIX.summary)
+    assert spec.patch.by_hand == {"pin_memory": True}
     assert place.read_text() == now
 
 

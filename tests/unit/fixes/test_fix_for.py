@@ -60,6 +60,7 @@ def test_what_cannot_be_edited_becomes_a_snippet_with_its_reason():
     fix = done(make_fix(num_workers=0, pin_memory=True), sources=sources)
     assert "+    pin_memory=True" in fix.patch
     assert fix.snippet == "num_workers=0  # not in the patch: it comes from `args.workers`; change it there"
+    assert fix.by_hand == ["num_workers"]
 
 
 def test_installed_packages_are_left_alone():

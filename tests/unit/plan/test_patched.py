@@ -1,6 +1,6 @@
 """Pairs that measure a patch: what each launch is handed, when enough is known, and what is said of the result."""
 
-
+import msgspec
 import pytest
 
 from pindiag.analysis.patched import patch_verification
@@ -46,6 +46,19 @@ def test_pairs_alternate_over_whole_epochs_until_the_interval_is_narrow(measured
     assert told.launches == list(range(2, 10))
     halves = zip(told.patched_samples_per_second, told.original_samples_per_second, strict=True)
     assert all(after / before == pytest.approx(1.5, rel=0.1) for after, before in halves)
+
+
+def test_what_the_patch_leaves_to_the_user_is_set_by_the_probe(script, spec):
+    fake = script()
+    patch = msgspec.structs.replace(PATCH, by_hand={"num_workers": 0})
+    orders = [next_pair(spec(patch=patch), fake.records)]
+    while len(orders) < 3:
+        fake.run(orders[-1])
+        orders.append(next_pair(spec(patch=patch), fake.records))
+    *_, original, patched = orders
+    assert (original.treatment, original.patched) == (None, False)
+    assert (patched.treatment.id, patched.treatment.changes, patched.patched) == ("patched", {"num_workers": 0}, True)
+    assert patch_verification(patch, fake.records).by_hand == {"num_workers": 0}
 
 
 def test_the_budget_is_kept_and_blocks_do_where_epochs_are_too_long(measured):

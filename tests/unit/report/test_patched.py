@@ -43,7 +43,7 @@ def rendered(report):
 def test_it_has_a_section_with_its_pairs_and_a_mark():
     html, markdown = rendered(with_patch())
     section = html.partition('<section id="patched"')[2].partition("</section>")[0]
-    assert "The patch in the files gives 1.48 × (1.46–1.50) in 4 fresh pairs of 2 whole epochs each" in section
+    assert "The patch gives 1.48 × (1.46–1.50) in 4 fresh pairs of 2 whole epochs each" in section
     assert "launches 2, 3, 4, 5, 6, 7, 8, 9 of the journal in <code>patched</code>" in section
     assert section.count('<tr><th scope="row">') == 4
     assert "Patch measured in 4 fresh pairs of 2 whole epochs each: 1.48 × (1.46–1.50)" in markdown
@@ -63,7 +63,8 @@ def test_it_has_a_section_with_its_pairs_and_a_mark():
             "none",
         ),
         ({"ratio": None, "ci95": None, "reason": "it failed"}, "The patch was not measured: it failed", "none"),
-        ({}, "The patch in the files gives 1.48 ×", "full"),
+        ({}, "The patch gives 1.48 ×", "full"),
+        ({"by_hand": {"num_workers": 0}}, "The patch, with num_workers=0 set by hand, gives 1.48 ×", "full"),
     ],
 )
 def test_no_gain_is_said_where_none_is_shown(changes, conclusion, mark):
@@ -71,6 +72,12 @@ def test_no_gain_is_said_where_none_is_shown(changes, conclusion, mark):
     assert conclusion in conclusions.patched(report.patch_verification)
     (shown,) = [one for one in marks(report, None) if one.word.startswith("Patch")]
     assert shown.level == mark
+
+
+def test_what_is_left_to_the_user_is_said():
+    html, _ = rendered(with_patch(by_hand={"num_workers": 0, "pin_memory": True}))
+    section = html.partition('<section id="patched"')[2].partition("</section>")[0]
+    assert '>num_workers=0</code> and <code class="nowrap">pin_memory=True</code> to you; pindiag set it' in section
 
 
 def test_the_stated_gain_is_held_against_it():
