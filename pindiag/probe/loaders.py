@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from . import loader
-from .callsite import is_user_code, user_location, user_stack
+from .callsite import Place, is_user_code, user_location
 from .epochs import note_set_epoch
 from .recorder import Recorder
 from .watch import Made
@@ -80,9 +80,8 @@ class Loaders:
             return Origin(made.location, made.maker)
         return Origin(user_location(3), caller.f_globals.get("__name__"))
 
-    def made(self, new: Any, origin: Origin, ordinal: int) -> Made:
-        """One was constructed."""
-        stack = user_stack(3)
+    def made(self, new: Any, origin: Origin, ordinal: int, stack: tuple[Place, ...] = ()) -> Made:
+        """One was constructed, in these calls of the target's own; none where that is not known."""
         made = Made(len(self._made), origin.location, ordinal, loader.shape_of(new), origin.maker, stack)
         self._made.append(made)
         self._known.append(weakref.ref(new))

@@ -97,7 +97,7 @@ class Session:
             treatment.how = "changed at construction"
         with loader.quiet(changes if here else {}):
             init(new, *args, **kwargs)
-        self._loaders.made(new, origin, ordinal)
+        self._loaders.made(new, origin, ordinal, user_stack())
 
     def iterate(self, asked: Any) -> Any:
         """The target asks a loader for an iterator."""

@@ -98,3 +98,9 @@ def test_one_that_a_library_makes_again_keeps_the_maker_of_the_first(known):
     ]
     assert len(kept) == 3
     assert [record["maker"] for record in records] == [None, "library.trainer", None, "library.trainer"]
+
+
+def test_where_a_copy_was_made_is_not_known(known):
+    """It is first seen where the script iterates over it, which tells nothing of how often it is made."""
+    loaders, _ = known
+    assert loaders.made_of(DataLoader([1, 2])).stack == ()
