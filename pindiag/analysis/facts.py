@@ -16,6 +16,7 @@ from pindiag.analysis.machine_facts import of_machine, of_sampler
 from pindiag.analysis.open_files import growth, of_open_files
 from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
+from pindiag.analysis.stall_facts import of_stalls
 from pindiag.analysis.starvation_facts import of_starvation
 from pindiag.analysis.trials import estimate
 from pindiag.analysis.window_facts import of_window
@@ -162,7 +163,7 @@ def _has_pin_thread(found: LoaderChosen) -> bool:
 def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     rate = estimate(trial.rates).median
     yield _fact("samples_per_second", rate, "samples/s", trial.source, "not measured", trial=trial.id)
-    of_main_thread = (_stages, of_starvation, _transfers, _syncs, _hand_pins)
+    of_main_thread = (_stages, of_stalls, of_starvation, _transfers, _syncs, _hand_pins)
     for part in (*of_main_thread, of_pinning, of_workers, of_sampler, _memory, of_window):
         yield from part(trial)
     yield growth(trial)

@@ -123,6 +123,18 @@ def of_sampler(trial: TrialEvidence) -> Iterator[Fact]:
         ("target_cpu_share", _scaled(sampler, "cpu_percent", 0.01 / max(usable, 1)), "1", NOT_OFFERED),
         ("worker_rss_bytes", getattr(sampler, "worker_rss_bytes", None), "B", no_workers),
         ("worker_threads", getattr(sampler, "worker_threads", None), "threads", no_workers),
+        (
+            "worker_allowed_cpus",
+            getattr(sampler, "worker_allowed_cpus", None),
+            "CPUs",
+            trial.without_workers or not_sampled(trial.run, "affinity"),
+        ),
+        (
+            "main_allowed_cpus",
+            getattr(sampler, "main_allowed_cpus", None),
+            "CPUs",
+            not_sampled(trial.run, "affinity"),
+        ),
         ("shm_used_max_bytes", getattr(sampler, "shm_used_bytes", None), "B", "there is no /dev/shm"),
         ("swap_used_max_bytes", getattr(sampler, "swap_used_bytes", None), "B", NOT_OFFERED),
         _page_cache(trial),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from statistics import fmean
 
 from pindiag.analysis.nvml import gpu_figures
@@ -78,6 +80,10 @@ class Window:
         """Threads of the worker that has most, a value a sample that has one."""
         return self.levels(lambda sample: _largest(sample, lambda process: process.threads))
 
+    def allowed_cpus(self, role: str) -> list[float]:
+        """CPUs on which some process of this kind may run, a value a sample that tells it."""
+        return self.levels(lambda sample: _allowed_cpus(sample, role))
+
     def rate_of_makers(self, reading: Reading) -> float | None:
         """Growth a second, summed over those who make batches: workers, or the main process where there are none."""
         alive = {process.role for process in self.samples[-1].processes}
@@ -121,6 +127,8 @@ def sampler_figures(windows: Iterable[Window]) -> SamplerFigures | None:
         psi_io_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_io_s)),
         psi_memory_share=mean(lambda window: window.machine_rate(lambda sample: sample.psi_memory_s)),
         gpu_utilization=mean(lambda window: _mean(window.levels(lambda sample: sample.gpu_utilization))),
+        worker_allowed_cpus=extreme(min, lambda window: window.allowed_cpus("worker")),
+        main_allowed_cpus=extreme(min, lambda window: window.allowed_cpus("main")),
         throttled_share=mean(lambda window: window.machine_rate(lambda sample: sample.cgroup_throttled_s)),
         shm_used_bytes=extreme(max, lambda window: window.levels(lambda sample: sample.shm_used_bytes)),
         fetched_bytes_per_s=mean(lambda window: window.rate_of_makers(lambda process: process.asked_bytes)),
@@ -140,6 +148,12 @@ def _largest(sample: Sample, reading: Reading) -> float | None:
     """The greatest reading of a worker; None where no worker has it."""
     workers = (process for process in sample.processes if process.role == "worker")
     return max((value for worker in workers if (value := reading(worker)) is not None), default=None)
+
+
+def _allowed_cpus(sample: Sample, role: str) -> float | None:
+    told = (process.allowed_cpus for process in sample.processes if process.role == role)
+    masks = [int(mask, 16) for mask in told if mask is not None]
+    return float(reduce(operator.or_, masks).bit_count()) if masks else None
 
 
 def sampler_cost(samples: Sequence[Sample]) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 from pindiag.model import BlockLoad, Process, Sample
 
@@ -22,6 +24,9 @@ UNBELIEVABLE_SHARE = 0.1
 that of something else, e.g. of a sandbox."""
 
 NOT_TOLD = "this platform does not tell it"
+
+OF_WORKERS = ("worker_threads", "worker_allowed_cpus")
+"""Null without workers, which is no gap."""
 
 
 def block_load(
@@ -44,6 +49,8 @@ def block_load(
         "cpus": cpus,
         **_of_cpus(samples[0], samples[-1], seconds, cpus),
         "queued_share": _queued_share(samples[0], samples[-1]),
+        "worker_threads": max(_of_workers(samples[-1], lambda one: one.threads), default=None),
+        "worker_allowed_cpus": _allowed_cpus(samples[-1]),
         "throttled_share": _rate(samples[0].cgroup_throttled_s, samples[-1].cgroup_throttled_s, seconds),
         **_of_gpu(samples),
     }
@@ -54,7 +61,7 @@ def block_load(
         trial=trial,
         seconds=seconds,
         quota_cpus=quota_cpus,
-        missing={name: NOT_TOLD for name, value in found.items() if value is None},
+        missing={name: NOT_TOLD for name, value in found.items() if value is None and name not in OF_WORKERS},
         **found,
     )
 
@@ -84,6 +91,20 @@ def _queued_share(first: Sample, last: Sample) -> float | None:
     if delay_s is None or cpu_s is None or delay_s + cpu_s <= 0:
         return None
     return max(delay_s, 0.0) / (delay_s + cpu_s)
+
+
+Told = TypeVar("Told")
+
+
+def _of_workers(sample: Sample, reading: Callable[[Process], Told | None]) -> list[Told]:
+    told = (reading(process) for process in sample.processes if process.role == "worker")
+    return [value for value in told if value is not None]
+
+
+def _allowed_cpus(sample: Sample) -> int | None:
+    """CPUs on which some worker may run."""
+    masks = [int(mask, 16) for mask in _of_workers(sample, lambda one: one.allowed_cpus)]
+    return reduce(operator.or_, masks).bit_count() if masks else None
 
 
 def _grown(first: Sample, last: Sample, reading: Callable[[Process], float | None]) -> float | None:

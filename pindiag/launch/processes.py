@@ -197,6 +197,7 @@ class Tree:
             state=stat[0].decode(errors="replace") if stat else None,
             pin_thread_cpu_s=pin_s,
             reaped_cpu_s=self._seconds(_number(stat, 13), _number(stat, 14)),
+            allowed_cpus=self._allowed_cpus(pid),
         )
 
     def _tasks(self, pid: int) -> list[int]:
@@ -208,6 +209,15 @@ class Tree:
     def _seconds(self, *ticks: int | None) -> float | None:
         known = [each for each in ticks if each is not None]
         return sum(known) / self._tick if len(known) == len(ticks) else None
+
+    def _allowed_cpus(self, pid: int) -> str | None:
+        """The CPUs that the main thread of a process of this machine is bound to, as a hexadecimal mask."""
+        if self._proc != "/proc" or not hasattr(os, "sched_getaffinity"):
+            return None
+        try:
+            return f"{sum(1 << cpu for cpu in os.sched_getaffinity(pid)):x}"
+        except OSError:
+            return None
 
     def _told(self, pid: int, name: str, last: int = 0) -> dict[bytes, int]:
         """The numbers in the last lines of a file, or in all of them; {} where the kernel does not tell."""

@@ -24,6 +24,7 @@ from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd125_worker_crash import worker_crash
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.pd129_cgroup_throttled import cgroup_throttled
 from pindiag.rules.pd130_too_many_tensors import too_many_tensors
 from pindiag.rules.pd131_fd_exhaustion import fd_exhaustion
 from pindiag.rules.pd132_shm_too_small import shm_too_small
@@ -31,6 +32,7 @@ from pindiag.rules.pd133_dataset_pickled_per_worker import dataset_pickled_per_w
 from pindiag.rules.pd134_start_method import start_method
 from pindiag.rules.pd135_loader_rebuilt import loader_rebuilt
 from pindiag.rules.pd136_per_item_overhead import per_item_overhead
+from pindiag.rules.pd137_periodic_stall import periodic_stall
 from pindiag.rules.pd138_extra_cuda_context import extra_cuda_context
 from pindiag.rules.pd139_known_bad_version import known_bad_version
 from pindiag.rules.pd140_slow_pcie_link import slow_pcie_link
@@ -62,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     script_error,
     worker_crash,
     intraop_threads_lost,
+    cgroup_throttled,
     too_many_tensors,
     fd_exhaustion,
     shm_too_small,
@@ -69,6 +72,7 @@ RULES: tuple[Rule, ...] = (
     start_method,
     loader_rebuilt,
     per_item_overhead,
+    periodic_stall,
     extra_cuda_context,
     known_bad_version,
     slow_pcie_link,

@@ -111,3 +111,14 @@ def test_the_samplers_own_cost():
     samples = [sample(0, sampler_cpu_s=0.0), sample(10, sampler_cpu_s=0.05)]
     assert sampler_cost(samples) == pytest.approx(0.005)
     assert sampler_cost(samples[:1]) is None
+
+
+def test_cpus_on_which_some_worker_may_run():
+    def bound(seconds, *masks):
+        workers = [process(pid, "worker", allowed_cpus=mask) for pid, mask in enumerate(masks, start=2)]
+        return sample(seconds, process(1, "main", allowed_cpus="f"), *workers)
+
+    found = sampler_figures([Window([bound(1, "1", "1"), bound(2, "1", "3")], block(1, 2))])
+    assert (found.worker_allowed_cpus, found.main_allowed_cpus) == (1, 4)
+    older = sampler_figures([Window([bound(1, None), bound(2, None)], block(1, 2))])
+    assert older.worker_allowed_cpus is None

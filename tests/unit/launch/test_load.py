@@ -80,3 +80,13 @@ def test_too_little_time_says_nothing() -> None:
     assert load() is None
     assert load(sample(0)) is None
     assert load(sample(0), sample(0.4)) is None
+
+
+def test_of_workers_the_most_threads_and_the_cpus_of_all_together() -> None:
+    workers = process(2, threads=9, allowed_cpus="3"), process(3, threads=2, allowed_cpus="6")
+    main = process(1, role="main", threads=40, allowed_cpus="ff")
+    found = load(sample(0, main), sample(1, main, *workers))
+    assert (found.worker_threads, found.worker_allowed_cpus) == (9, 3)
+    alone = load(sample(0, main), sample(1, main))
+    assert (alone.worker_threads, alone.worker_allowed_cpus) == (None, None)
+    assert not alone.missing.keys() & {"worker_threads", "worker_allowed_cpus"}

@@ -1,4 +1,5 @@
 import os
+import resource
 from pathlib import Path
 
 import psutil
@@ -82,6 +83,32 @@ def test_tree(proc: Proc) -> None:
     assert (main.run_delay_s, main.pin_thread_cpu_s, main.block_io_delay_s) == (2.0, 0.7, 0.05)
     assert (processes[20].state, processes[20].pin_thread_cpu_s) == ("R", None)
     assert tree.started == {10: 1010, 20: 1020, 21: 1021, 22: 1022}
+
+
+LIMITS = "Limit            Soft Limit  Hard Limit  Units\nMax open files   1024        524288      files\n"
+
+
+def test_open_files_of_the_main_process(proc: Proc) -> None:
+    proc.add(10, "python")
+    assert Tree(10, proc.root).open_files() == (None, None)
+    for descriptor in range(5):
+        (proc.root / "10/fd" / str(descriptor)).mkdir(parents=True)
+    assert Tree(10, proc.root).open_files()[1] is None
+    (proc.root / "10/limits").write_text(LIMITS)
+    assert Tree(10, proc.root).open_files()[1] == 1024
+    (proc.root / "10/limits").write_text(LIMITS.replace("1024", "unlimited"))
+    assert Tree(10, proc.root).open_files()[1] is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors of Linux")
+def test_a_file_that_is_opened_is_one_more(tmp_path: Path) -> None:
+    tree = Tree(os.getpid())
+    before, limit = tree.open_files()
+    with (tmp_path / "one").open("w"), (tmp_path / "two").open("w"):
+        more, _ = tree.open_files()
+    assert before is not None and more is not None
+    assert more - before == 2
+    assert limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def test_process_that_vanished_is_left_out(proc: Proc) -> None:
@@ -210,3 +237,11 @@ def test_what_psutil_refuses_costs_its_own_fields(
 
 def test_a_process_that_psutil_does_not_find_is_left_out(tmp_path: Path) -> None:
     assert Tree(4_194_303, tmp_path).read() == []
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="affinity of Linux")
+def test_the_cpus_that_a_process_is_bound_to() -> None:
+    (own,) = [process for process in Tree(os.getpid()).read() if process.pid == os.getpid()]
+    assert own.allowed_cpus is not None
+    mask = int(own.allowed_cpus, 16)
+    assert {cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1} == os.sched_getaffinity(0)
