@@ -62,7 +62,7 @@ def main():
     ports = multiprocessing.Queue()
     multiprocessing.Process(target=serve, args=(ports,), daemon=True).start()
     loader = DataLoader(Rows(ports.get(), args.samples), args.batch_size, shuffle=True, num_workers=2)
-    model = nn.Sequential(nn.Linear(FEATURES, 256), nn.ReLU(), nn.Linear(256, 1)).to(device)
+    model = nn.Sequential(nn.Linear(FEATURES, 32), nn.ReLU(), nn.Linear(32, 1)).to(device)
     criterion = nn.MSELoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 

@@ -1,0 +1,159 @@
+"""How often pindiag is right about scripts whose truth is known, and how often it accuses what is not to blame.
+
+    python benchmarks/accuracy.py --quick --json -
+    python benchmarks/accuracy.py --budget 90s --only slow_reads --only healthy_cached --json PATH
+    python benchmarks/accuracy.py --recorded --json -
+
+Prints {"right", "total", "false_accusations", "cases": [{"sample", "where", "recording", "cause", "status", "accepted",
+"never", "right", "why"}]}. samples/truth.toml says what may stand first in the report of a sample, and what must not be
+confirmed; "never" lists what was confirmed all the same. A case is right where the primary cause is accepted, none is
+accused falsely, and what else holds is confirmed or suspected. "why" says what is wrong.
+
+Sweeps each sample as a user does, with its own arguments, on the machine that this runs on. With --recorded it judges
+the runs of tests/data by today's rules instead, whatever machine they come from. Interrupted, it prints what it has.
+
+With --quick two samples are swept, a slow one and a healthy one, in short.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import command
+import torch
+from recordings import DATA, SAMPLES, Truth, recordings, truths, where
+
+from pindiag import api
+from pindiag.errors import PindiagError
+from pindiag.model import Finding, Report
+from pindiag.store import RunDirectory
+
+QUICK = ("healthy_cached", "two_decode_and_batch")
+QUICK_BUDGET = "8s"
+
+Case = dict[str, object]
+
+
+def case(sample: str, place: str, truth: Truth, report: Report, *, recording: str | None = None) -> Case:
+    """One row of what is printed."""
+    first = report.verdict.primary_cause
+    accepted, accused = first in truth.accept, truth.accused(report.findings)
+    wrong = [] if accepted else [f"{first or 'nothing'} stands first instead of {' or '.join(truth.accept)}"]
+    wrong += [f"{cause} is confirmed, which does not hold" for cause in accused]
+    wrong += [f"{_told(report.findings, cause)}, but holds too" for cause in truth.overlooked(report.findings)]
+    return {
+        "sample": sample,
+        "where": place,
+        "recording": recording,
+        "cause": first,
+        "status": _status(report.findings, first),
+        "accepted": accepted,
+        "never": accused,
+        "right": not wrong,
+        "why": "; ".join(wrong) or None,
+    }
+
+
+def _status(findings: Sequence[Finding], cause: str | None) -> str | None:
+    return next((each.status for each in findings if each.cause == cause), None)
+
+
+def _told(findings: Sequence[Finding], cause: str) -> str:
+    found = next((each for each in findings if each.cause == cause), None)
+    if found is None:
+        return f"{cause} was not looked for"
+    return f"{cause} is {found.status.replace('_', ' ')}{f' ({found.reason})' if found.reason else ''}"
+
+
+def unmade(sample: str, place: str, why: str) -> Case:
+    """The row of a sample whose run left no report."""
+    nothing = dict.fromkeys(("recording", "cause", "status"))
+    return {"sample": sample, "where": place, **nothing, "accepted": False, "never": [], "right": False, "why": why}
+
+
+def recorded(only: Sequence[str], data: Path = DATA) -> Iterator[Case]:
+    """Recordings of samples, judged by the rules of today."""
+    known = truths()
+    for each in recordings(data):
+        with tempfile.TemporaryDirectory(prefix="pindiag-") as folder:
+            run = each.unpack(Path(folder))
+            sample = Path(run.read_spec().target).stem
+            if only and sample not in only:
+                continue
+            report, _ = api.assemble(run)
+        place = where(accelerator_of(report))
+        truth = known.get(sample, {}).get(place)
+        if truth is not None:
+            yield case(sample, place, truth, report, recording=each.name)
+
+
+def accelerator_of(report: Report) -> bool:
+    """Whether the machine of a run had one."""
+    return any(fact.name == "accelerator_present" and bool(fact.value) for fact in report.facts)
+
+
+def live(only: Sequence[str], budget: str, further: Sequence[str]) -> Iterator[Case]:
+    """Samples whose truth is known on this machine, swept one after the other."""
+    place = where(torch.cuda.is_available())
+    for sample, places in truths().items():
+        if place in places and (not only or sample in only):
+            yield swept(sample, place, places[place], ["--budget", budget, *further])
+
+
+def swept(sample: str, place: str, truth: Truth, options: Sequence[str]) -> Case:
+    """One sample, run as a user does. A script that fails by itself leaves a report too."""
+    print(sample, file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="pindiag-") as folder:
+        run = Path(folder) / sample
+        script = str(SAMPLES / f"{sample}.py")
+        asked = [sys.executable, "-m", "pindiag", "run", script, "--sweep", "-q", "-o", str(run), *options]
+        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
+        try:
+            report = RunDirectory.open(run).read_report()
+        except PindiagError as error:
+            said = done.stderr.strip().splitlines()[-1:] or [str(error)]
+            return unmade(sample, place, f"no report, exit code {done.returncode}: {said[0]}")
+    return case(sample, place, truth, report)
+
+
+def summary(cases: Sequence[Case]) -> dict[str, object]:
+    """What is printed."""
+    return {
+        "right": sum(bool(each["right"]) for each in cases),
+        "total": len(cases),
+        "false_accusations": sum(bool(each["never"]) for each in cases),
+        "cases": list(cases),
+    }
+
+
+def main() -> None:
+    """Judge and print."""
+    parser = command.parser(__doc__, quick=f"two samples, {QUICK_BUDGET} each, without verification")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a sample; may be given again")
+    parser.add_argument("--budget", default="60s", help="of each sweep (default: %(default)s)")
+    words = "judge the recordings in the folders of FOLDER (default: %(const)s)"
+    parser.add_argument("--recorded", nargs="?", type=Path, const=DATA, metavar="FOLDER", help=words)
+    asked = parser.parse_args()
+    unknown = set(asked.only) - set(truths())
+    if unknown:
+        parser.error(f"samples/truth.toml knows no {' and no '.join(sorted(unknown))}")
+    if asked.recorded:
+        judged = recorded(asked.only, asked.recorded)
+    elif asked.quick:
+        judged = live(asked.only or QUICK, QUICK_BUDGET, ["--no-verify"])
+    else:
+        judged = live(asked.only, asked.budget, [])
+    cases: list[Case] = []
+    with command.kept(asked.json) as figures:
+        figures.update(summary(cases))
+        for each in judged:
+            cases.append(each)
+            figures.update(summary(cases))
+
+
+if __name__ == "__main__":
+    main()
