@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import pindiag.probe
-from pindiag.model import WorkerBatch
-from pindiag.store import read_ring
+from pindiag.model import ContextsSeen, WorkerBatch
+from pindiag.store import read_journal, read_ring
 
 pytestmark = pytest.mark.integration
 
@@ -47,6 +47,8 @@ class Data(Dataset):
             spin(0.01)
         elif self.what != "quick" and index % 4 == 0:
             time.sleep(0.03)
+        if self.what == "uses CUDA":
+            torch.cuda.is_initialized, torch.cuda.current_device = (lambda: True), (lambda: 1)
         if self.what == "writes":
             open("worker.log", "a").write(".")
         return torch.ones(2)
@@ -151,6 +153,23 @@ for _ in DataLoader(Data("quick"), 4, num_workers=2, collate_fn=parcel, multipro
     assert all(batch.hand_off_cpu_ns < batch.hand_off_ns for batch in batches)
     assert all(5_000 < batch.sent_bytes < 6_000 for batch in batches)
     assert all(batch.handed_ns >= batch.started_ns + batch.hand_off_ns + batch.blocked_ns for batch in batches)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_that_uses_cuda_says_so_once(child: Child, method: str) -> None:
+    (child.folder / "journal").mkdir()
+    child(
+        f"""
+install()
+loader = DataLoader(Data("uses CUDA"), 4, num_workers=1, multiprocessing_context="{method}")
+print(len(list(loader)))
+"""
+    )
+    (journal,) = (child.folder / "journal").iterdir()
+    ((_, seen),) = read_journal(journal)
+    assert isinstance(seen, ContextsSeen)
+    assert (seen.launch, seen.worker, seen.devices) == (3, 0, [1])
+    assert seen.pid in {batch.pid for batch in child.batches()}
 
 
 def test_planted_idle(child: Child) -> None:
