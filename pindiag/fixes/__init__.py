@@ -18,9 +18,18 @@ __all__ = ["GUARD", "Patch", "Places", "patch_loader", "patch_non_blocking", "re
 
 BY_HAND = {
     "intraop_threads": f"{KEEP_THREADS}  # before the loader is first iterated",
+    "fewer_intraop_threads": "torch.set_num_threads({})  # before training begins",
     "lazy_sync": "total += loss.detach()  # in place of loss.item(); total.item() every hundredth step",
+    "worker_threads": "worker_init_fn=lambda worker: threadpoolctl.threadpool_limits({})  # of the DataLoader",
+    "worker_affinity": "os.sched_setaffinity(0, range(os.cpu_count()))  # first thing in the loader's worker_init_fn",
 }
 """Tweaks as lines of code."""
+UNSAFE = {
+    "lazy_sync": "what becomes of the value is for the script's author to say",
+    "worker_threads": "which library starts the threads, and what it offers to limit them, pindiag does not know",
+    "worker_affinity": "what took the CPUs away, and whether it meant to, pindiag does not know",
+}
+"""Tweaks that no edit carries out, with the reason."""
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
@@ -72,8 +81,7 @@ class Places:
         refused = {name: reason for each in patches for name, reason in each.refused.items()}
         if isinstance(wanted, bool) and not places and "non_blocking" not in changes:
             refused["non_blocking"] = "no copy to the device was seen in the script"
-        if "lazy_sync" in fix.changes:
-            refused["lazy_sync"] = "what becomes of the value is for the script's author to say"
+        refused |= {name: reason for name, reason in UNSAFE.items() if name in fix.changes}
         own, _ = called.translated(changes)
         written = called.written(changes) if called.makers and own else None
         diff = "".join(unified_diff(relative(each.path, self.root), each.before, each.after) for each in patches)
@@ -81,7 +89,7 @@ class Places:
             fix,
             location=fix.location or (_place(called, patches) or self.loader if changes else next(iter(places), None)),
             patch=diff or None,
-            snippet=_snippet({**changes, **({"non_blocking": wanted} if places or wanted else {})} | own, refused),
+            snippet=_snippet({**fix.changes, **changes, **own}, refused),
             summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
             written=written,
             by_hand=[name for name in fix.changes if called.keywords.get(name, name) in refused],
@@ -90,7 +98,7 @@ class Places:
 
 def _of_loader(fix: Fix, called: Callee, *, guard: bool, moves: bool) -> dict[str, Value]:
     """What changes in the call that takes the loader's arguments; a framework's may say as well how batches move."""
-    elsewhere = {"lazy_sync"} if moves and "non_blocking" in called.keywords else {"lazy_sync", "non_blocking"}
+    elsewhere = {*UNSAFE, *(() if moves and "non_blocking" in called.keywords else ("non_blocking",))}
     changes: dict[str, Value] = {name: value for name, value in fix.changes.items() if name not in elsewhere}
     return {**changes, "pin_memory": GUARD} if guard else changes
 
@@ -157,7 +165,7 @@ def _untouchable(file: str, sources: Mapping[str, str]) -> str | None:
 def _snippet(changes: Mapping[str, Value], refused: Mapping[str, str]) -> str | None:
     """What the user has to write by hand, each with the reason why it is not in the diff."""
     lines = [
-        f"{BY_HAND.get(name, f'{name}={changes.get(name)}')}  # not in the patch: {reason}"
+        f"{BY_HAND.get(name, f'{name}={{}}').format(changes.get(name))}  # not in the patch: {reason}"
         for name, reason in refused.items()
     ]
     return "\n".join(lines) or None

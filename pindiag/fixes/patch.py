@@ -18,12 +18,14 @@ from pindiag.fixes.carried_out import lines_of
 from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
 from pindiag.fixes.loader_call import CallEditor
 from pindiag.fixes.origins import whence
+from pindiag.fixes.threads import with_threads
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
 
 GUARD = "torch.cuda.is_available()"
 """The value of `pin_memory` that is right with and without an accelerator."""
 
 THREADS = "intraop_threads"
+FEWER_THREADS = "fewer_intraop_threads"
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,13 @@ def patch(
 ) -> Patch:
     """Make all edits of one file at once, so that no line number is shifted by another edit.
 
-    A change of `intraop_threads` is a line before the loader's statement, whatever the number.
+    A change of `intraop_threads` is a line before the loader's statement, whatever the number; one of
+    `fewer_intraop_threads` sets the number behind the imports.
     """
     asked = [*(changes or {}), *(["non_blocking"] if transfer_lines else [])]
     keep_threads = THREADS in asked and KEEP_THREADS not in source
-    changes = {name: value for name, value in (changes or {}).items() if name != THREADS}
+    fewer = (changes or {}).get(FEWER_THREADS)
+    changes = {name: value for name, value in (changes or {}).items() if name not in (THREADS, FEWER_THREADS)}
     try:
         wrapper = MetadataWrapper(cst.parse_module(source))
     except (cst.ParserSyntaxError, RecursionError):
@@ -92,7 +96,11 @@ def patch(
     if keep_threads and loader is not None:
         editor.insert_before(facts, loader, wrapper.resolve(ParentNodeProvider))
     after = wrapper.visit(editor).code
-    return Patch(path, source, after, refused | editor.refused, line)
+    refused |= editor.refused
+    if isinstance(fewer, int):
+        after, reason = with_threads(after, fewer)
+        refused |= {FEWER_THREADS: reason} if reason else {}
+    return Patch(path, source, after, refused, line)
 
 
 def unified_diff(path: str, before: str, after: str) -> str:

@@ -97,3 +97,23 @@ def test_without_an_accelerator_pinning_is_guarded_and_not_proposed_again():
     assert "+    pin_memory=torch.cuda.is_available()," in fix.patch
     mended = pinned.replace("pin_memory=True", "pin_memory=torch.cuda.is_available()")
     assert Places(sources={"/home/me/project/train.py": mended}, **where).complete(finding).fixes[0].patch is None
+
+
+def test_what_no_edit_carries_out_is_a_line_of_code_with_its_reason():
+    fix = done(make_fix(worker_threads=1, num_workers=2))
+    assert "+    num_workers=2,  # one a core" in fix.patch
+    assert fix.snippet.startswith(
+        "worker_init_fn=lambda worker: threadpoolctl.threadpool_limits(1)  # of the DataLoader"
+    )
+    assert "pindiag does not know" in fix.snippet
+    assert fix.by_hand == ["worker_threads"]
+    assert "os.sched_setaffinity(0, range(os.cpu_count()))" in done(make_fix(worker_affinity=True)).snippet
+
+
+def test_fewer_threads_and_the_loader_are_one_patch():
+    fix = done(make_fix(fewer_intraop_threads=2, num_workers=2))
+    assert "+torch.set_num_threads(2)" in fix.patch and "+    num_workers=2," in fix.patch
+    sources = {path: text.replace("import torch\n", "", 1) for path, text in SOURCES.items()}
+    left = done(make_fix(fewer_intraop_threads=2), sources=sources, loader="/home/me/project/train.py:3")
+    assert left.patch is None
+    assert left.snippet.startswith("torch.set_num_threads(2)  # before training begins  # not in the patch: the file")
