@@ -55,7 +55,9 @@ def milliseconds(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time that a person waits: 41 s, 2.1 min, 3.4 h."""
+    """A time that a person waits: 0.24 s, 4.2 s, 41 s, 2.1 min, 3.4 h."""
+    if 0 < seconds < 0.995:
+        return f"{_fixed(seconds, 2)} s"
     if seconds < 10:
         return f"{_fixed(seconds, 1)} s"
     if seconds < 60:

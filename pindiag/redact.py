@@ -185,7 +185,7 @@ def _anywhere(name: str) -> re.Pattern[str]:
 
 
 def _as_a_name(name: str) -> re.Pattern[str]:
-    """Beside an @, before a port or a domain, behind a slash, as a value: where a plain word is no word of a sentence."""
+    """Beside an @, before a port or a domain, behind a slash, as a value: there a plain word is a name."""
     word = re.escape(name)
     return re.compile(
         rf"(?<=[@/\\=~]){word}(?![A-Za-z0-9>])|(?<![A-Za-z0-9<]){word}(?=@|:\d|\.[A-Za-z0-9-]+\.[A-Za-z]|\.local\b)"

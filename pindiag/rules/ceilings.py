@@ -19,6 +19,9 @@ WORDS = {
     "loader_only": "no training step",
     "intraop_threads": "its intra-op threads given back",
     "lazy_sync": "no call that waits for the device",
+    "worker_threads": "one native thread in each worker",
+    "fewer_intraop_threads": "half as many threads in the training process",
+    "worker_affinity": "all CPUs open to the workers",
 }
 
 
@@ -116,7 +119,8 @@ def in_words(facts: Facts) -> str:
 
 
 def _faster(gain: Gain) -> str:
-    return f"{figures.ratio(gain.ratio)} faster" if gain.ratio >= 1 else f"no faster ({figures.ratio(gain.ratio)})"
+    shown = figures.ratio(gain.ratio)
+    return f"{shown} faster" if gain.ratio > 1 and shown != figures.ratio(1) else f"no faster ({shown})"
 
 
 def _over(facts: Facts, trial: Trial | None, over: Trial | None) -> Experiment | None:

@@ -22,7 +22,7 @@ CASES = [
     (figures.milliseconds, 8.52, "8.5"),
     (figures.milliseconds, 0.03, "< 0.1"),
     (figures.milliseconds, 0.0, "0.0"),
-    (figures.duration, 0.94, "0.9 s"),
+    (figures.duration, 0.94, "0.94 s"),
     (figures.duration, 41.2, "41 s"),
     (figures.duration, 126, "2.1 min"),
     (figures.duration, 12240, "3.4 h"),

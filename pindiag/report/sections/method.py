@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pindiag.model import Report
 from pindiag.report import about, conclusions
 
+EVERYTHING = "all figures"
+"""Of a trial that was not run: one line in place of one for each."""
 MOST_NAMED = 3
 """Trials that a gap names; above it their number is enough, the table shows which."""
 
@@ -78,9 +80,14 @@ def _capital(text: str) -> str:
 def gaps(report: Report) -> list[tuple[str, str]]:
     """Everything that was not measured: what it is, and why; gaps of one reason together."""
     by_reason: dict[str, dict[str, list[str]]] = {}
+    left_out = {one.id: one.reason for one in report.trials if one.status in ("skipped", "predicted")}
     for gap in report.not_measured:
         trial, what = _what_is_missing(gap.key, report)
-        by_reason.setdefault(gap.reason, {}).setdefault(what, []).append(trial)
+        if trial in left_out and gap.reason == left_out[trial]:
+            what = EVERYTHING
+        named = by_reason.setdefault(gap.reason, {}).setdefault(what, [])
+        if what != EVERYTHING or trial not in named:
+            named.append(trial)
     return [
         ("; ".join(_missing_words(what, trials) for what, trials in found.items()), reason)
         for reason, found in by_reason.items()

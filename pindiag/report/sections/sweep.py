@@ -12,6 +12,9 @@ from pindiag.report.charts import frontier, sweep
 from pindiag.report.charts._svg import Chart, Row
 from pindiag.report.rows import batch_sizes
 
+MOST_NOT_RUN = 6
+"""Rows of the chart that were not run: more would hide those that were."""
+
 
 def heading(rows: Sequence[Row], report: Report) -> str:
     """What the sweep shows."""
@@ -25,16 +28,33 @@ def chart(rows: Sequence[Row], report: Report) -> Chart | None:
     if len(rows) < 2:
         return None
     title = conclusions.sweep(rows, report.noise_floor)
+    shown = _shown(rows)
     floor = report.noise_floor.ratio
     band = f" Grey band: the noise floor, {figures.floor(floor)}." if floor else ""
     others = [row.trial.versus_baseline for row in rows if row.role != "baseline" and row.trial.versus_baseline]
     drawn = "; line: 95 % t-interval, not corrected; ticks: the rounds" if any(one.ci95 for one in others) else ""
     hollow = " Hollow: not run, at most this much." if any(row.at_most for row in rows) else ""
+    if len(shown) < len(rows):
+        hollow += f" {len(rows) - len(shown)} more were not run and promised no more; the table has them."
     caption = (
         "Throughput relative to the script as written, paired by round. "
         f"Dot: geometric mean{drawn}.{hollow} The scale is logarithmic.{band}"
     )
-    return Chart(sweep.chart(rows, floor, title), title, caption)
+    return Chart(sweep.chart(shown, floor, title), title, caption)
+
+
+def _shown(rows: Sequence[Row]) -> list[Row]:
+    """All that ran or failed, and of those that were not run the ones that promised most."""
+    promised = sorted((row.at_most for row in rows if row.at_most is not None), reverse=True)
+    least = promised[MOST_NOT_RUN - 1] if len(promised) > MOST_NOT_RUN else 0.0
+    room = MOST_NOT_RUN
+    shown = []
+    for row in rows:
+        if row.at_most is not None and (row.at_most < least or not room):
+            continue
+        room -= row.at_most is not None
+        shown.append(row)
+    return shown
 
 
 def frontier_chart(measured: Sequence[Row], report: Report) -> Chart | None:

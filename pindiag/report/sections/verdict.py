@@ -165,6 +165,8 @@ def _cause_mark(finding: Finding | None) -> Mark:
         return Mark("none", "No cause shown")
     if finding.cause == "script_error":
         return Mark("full", "Failure confirmed", "by the script's own exception")
+    if finding.cause == "worker_crash":
+        return Mark("full", "Failure confirmed", "by what a worker died of")
     if finding.cause == "no_difference":
         return Mark("full", "No difference", "shown by the intervals of all configurations")
     words = {
@@ -180,7 +182,7 @@ def _tested(finding: Finding) -> bool:
     return any(item.unit == "×" for item in finding.evidence)
 
 
-def _gain_mark(report: Report) -> Mark:
+def _gain_mark(report: Report) -> Mark | None:
     beyond = _beyond_arguments(report)
     if beyond is not None and beyond.effect is not None:
         return _tweak_mark(report, beyond, beyond.effect)
@@ -191,7 +193,8 @@ def _gain_mark(report: Report) -> Mark:
         settled = about.no_difference(report)
         return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
     if recommended.firmness == "verified":
-        return Mark("full", "Gain verified", "by pairs that did not choose it")
+        # The mark of the verification says so, with its figures.
+        return None
     count = recommended.versus_baseline.rounds if recommended.versus_baseline else about.rounds(report)
     said = about.plural(count, "round")
     if recommended.firmness == "measured":
@@ -228,7 +231,7 @@ def _verification_mark(report: Report) -> Mark:
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
     if verified.ci95 is not None and verified.ci95[0] > 1:
-        return Mark("full", "Verified", f"in {pairs}: {gain}")
+        return Mark("full", "Verified" if _beyond_arguments(report) else "Gain verified", f"in {pairs}: {gain}")
     if verified.ci95 is None and verified.ratio > 1:
         return Mark("half", "Verified in part", f"in {pairs}, too few for an interval: {gain}")
     return Mark("none", "Not borne out", f"by {pairs}: {gain}")
@@ -290,8 +293,17 @@ def _ceilings(found: Ceilings, report: Report) -> Chart:
     trained = [Bar(label, one.samples_per_second, "ink", trial=one.id) for label, one in training(report)]
     few = [bars[id(row)] for row in found.few]
     rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]
-    caption = f"What the loop reaches when stages are taken away. Median of the blocks{_line(rates)}."
+    caption = f"What the loop as written reaches when stages are taken away. Median of the blocks{_line(rates)}."
+    caption += _epochs_beside(report)
     return Chart(ceilings_chart.chart(list(bars.values()), trained, few, found.title), found.title, caption)
+
+
+def _epochs_beside(report: Report) -> str:
+    """Why the gain of whole epochs is another one than that of the bars."""
+    made = report.verification
+    if made is None or made.epochs is None:
+        return ""
+    return f" Steps alone: the {figures.ratio(made.ratio)} of whole epochs has the start of workers in it."
 
 
 def _bar(row: Ceiling) -> Bar:

@@ -26,6 +26,15 @@ def test_gaps_of_one_reason_stand_together():
     ]
 
 
+def test_all_that_was_not_run_for_one_reason_is_one_line():
+    report, why = example.confirmed(), "predicted at most 90 samples/s"
+    trials = [msgspec.structs.replace(one, status="skipped", reason=why) for one in report.trials]
+    keys = [f"trials[{n}].{key}" for n in range(2) for key in ("gpu", "epoch_s", "stage_ms.wait")]
+    gaps = [m.NotMeasured(key=key, reason=why) for key in keys]
+    report = msgspec.structs.replace(report, trials=trials, not_measured=gaps)
+    assert method.gaps(report) == [(f"all figures ({trials[0].id}, {trials[1].id})", why)]
+
+
 def test_launches_are_counted_by_what_they_were_for():
     assert method.launches(live.agrees()) == (
         "2 launches ran live: blocks of many treatments in one process, in random order; "

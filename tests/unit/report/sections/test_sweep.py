@@ -1,3 +1,6 @@
+import dataclasses
+import re
+
 import msgspec
 import pytest
 
@@ -5,6 +8,7 @@ from pindiag import model as m
 from pindiag.report import names
 from pindiag.report.markdown import render_markdown
 from pindiag.report.rows import batch_sizes, configurations
+from pindiag.report.sections import sweep
 from pindiag.report.view import view
 
 from .. import example
@@ -206,3 +210,14 @@ def test_the_summary_says_what_batch_sizes_brought():
     text = render_markdown(example.sizes(), example.SPEC)
     assert "never recommended: batch 32 0.80 × (0.76–0.84); batch 128 1.50 ×" in text
     assert "batch 256" not in text.partition("Other batch sizes")[0]
+
+
+def test_of_what_was_not_run_the_chart_has_only_what_promised_most():
+    report = example.confirmed()
+    rows = configurations(report, names.labels(report.trials))
+    idlest = dataclasses.replace(rows[-1], trial=msgspec.structs.replace(rows[-1].trial, status="skipped"))
+    idle = [dataclasses.replace(idlest, at_most=1 + n / 100, label=f"idle {n}", role="other") for n in range(12)]
+    made = sweep.chart([*rows[:2], *idle], report)
+    shown = {label for label in re.findall(r">(idle \d+)<", made.svg)}
+    assert shown == {f"idle {n}" for n in range(6, 12)}
+    assert "6 more were not run and promised no more; the table has them." in made.caption

@@ -70,7 +70,7 @@ def test_a_modules_command_names_the_module():
     ("make", "words"),
     [
         (example.confirmed, ["Cause confirmed", "Provisional:", "Not verified"]),
-        (example.verified, ["Cause confirmed", "Gain verified", "Verified"]),
+        (example.verified, ["Cause confirmed", "Gain verified"]),
         (example.no_difference, ["No difference", "Nothing to gain", "Nothing to verify"]),
         (example.suspected, ["Cause suspected:", "No gain claimed", "Nothing to verify"]),
         (example.failed, ["Failure confirmed", "No gain claimed", "Nothing to verify"]),
@@ -80,6 +80,11 @@ def test_a_modules_command_names_the_module():
 def test_how_sure(make, words):
     report = make()
     assert [mark.word for mark in marks(report, names.primary_finding(report))] == words
+
+
+def test_a_worker_that_died_confirms_the_failure():
+    finding = msgspec.structs.replace(example.failed().findings[0], cause="worker_crash")
+    assert marks(example.failed(), finding)[0].more == "by what a worker died of"
 
 
 def test_pairs_that_do_not_show_the_gain_are_said():
@@ -121,7 +126,7 @@ def test_where_live_and_fresh_disagree_a_mark_of_its_own_has_both_ratios():
     said = marks(live.disagrees(), None)
     assert [mark.word for mark in said[1:]] == ["Provisional:", "Verified", "Live and fresh disagree:"]
     assert said[3].more == "1.43 × (1.11–1.85) live, 1.08 × (1.07–1.09) fresh; fresh decides"
-    assert [mark.word for mark in marks(live.agrees(), None)[1:]] == ["Gain verified", "Verified"]
+    assert [mark.word for mark in marks(live.agrees(), None)[1:]] == ["Gain verified"]
 
 
 def test_a_line_of_code_is_the_patch_where_it_removes_the_cause():

@@ -17,7 +17,7 @@ def test_live_and_fresh_stand_side_by_side():
     assert one_process.ratio.ratio == report.verification.live_ratio
     assert one_process.ratio.rounds == 4
     assert pairs.ratio.ratio == report.verification.ratio
-    assert verified(report).agreement.startswith("The live ratio lies outside")
+    assert verified(report).agreement.startswith("The live ratio differs")
     assert verified(live.agrees()).agreement.startswith("Live and fresh agree")
 
 
