@@ -60,8 +60,9 @@ class Treatment(Base, frozen=True, kw_only=True):
     one is the baseline. Beside the loader's arguments and `non_blocking` it may hold what a tweak changes:
     `intraop_threads` (the main thread's number), `lazy_sync` (calls that wait for the device give what they gave
     before), `worker_threads` (the native threads of each worker), `fewer_intraop_threads` (the main thread's number
-    where it computes beside workers) and `worker_affinity` (workers get the CPUs of the launch back). An ablation's `changes` say how its batches are made: `pin_memory` and `non_blocking` of `host_batch`,
-    `pin_memory` of `loader_only`.
+    where it computes beside workers) and `worker_affinity` (workers get the CPUs of the launch back). An ablation's
+    `changes` say how its batches are made: `pin_memory` and `non_blocking` of `host_batch`, `pin_memory` of
+    `loader_only`.
     """
 
     id: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pindiag.model import LoaderChosen, Treatment
+from pindiag.model import BlockLoad, LoaderChosen, Treatment
 from pindiag.plan.known import Known
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import (
@@ -11,13 +11,23 @@ from pindiag.plan.treatments import (
     host_batch,
     loader_only,
     serves_pinning,
+    with_fewer_intraop_threads,
     with_intraop_threads,
     with_lazy_sync,
+    with_worker_affinity,
+    with_worker_threads,
 )
 from pindiag.race import standings
 
 CALLS_A_STEP = 1.0
 """Fewer synchronising calls than this cannot hold up every step."""
+
+PLAIN_THREADS = 2
+"""Of a worker: the one that fetches and the one that hands over. More are of native libraries."""
+
+QUEUED_SHARE = 0.05
+"""Of the CPU time that the target wanted, spent waiting for a CPU: below, its threads do not take CPUs from each other.
+"""
 
 
 def ablations(found: LoaderChosen) -> list[Treatment]:
@@ -44,7 +54,10 @@ def transfers(found: LoaderChosen) -> bool:
 
 
 def tweaks(known: Known, threads: Threads) -> list[Treatment]:
-    """`intraop_threads` where a pin thread takes threads away, `lazy_sync` where every step waits for the device."""
+    """`intraop_threads` where a pin thread takes threads away, `lazy_sync` where every step waits for the device.
+
+    What concerns the CPUs of workers is tried on the script as written, going by what the sampler saw beside it.
+    """
     found = known.journal.chosen
     if found is None:
         return []
@@ -54,7 +67,30 @@ def tweaks(known: Known, threads: Threads) -> list[Treatment]:
         made.append(with_intraop_threads(pinned, threads.given_back))
     if transfers(found) and _syncs_per_step(known) >= CALLS_A_STEP:
         made.append(with_lazy_sync(baseline_treatment(found.configuration)))
+    return made + _on_cpus(known, found)
+
+
+def _on_cpus(known: Known, found: LoaderChosen) -> list[Treatment]:
+    """Tweaks of the script as written where its workers queue for CPUs, or are bound to few of them."""
+    load, own = _load(known), baseline_treatment(found.configuration)
+    if load is None or load.cpus is None or found.configuration.num_workers == 0:
+        return []
+    made = []
+    queues = load.queued_share is None or load.queued_share >= QUEUED_SHARE
+    if queues and (load.worker_threads or 0) > PLAIN_THREADS:
+        made.append(with_worker_threads(own))
+    if queues and found.accelerator is None and (found.intraop_threads or 1) > 1:
+        made.append(with_fewer_intraop_threads(own, (found.intraop_threads or 1) // 2))
+    bound = load.worker_allowed_cpus
+    if bound is not None and bound < min(load.cpus, found.configuration.num_workers):
+        made.append(with_worker_affinity(own))
     return made
+
+
+def _load(known: Known) -> BlockLoad | None:
+    """What was seen beside the first block of the script as written."""
+    loads = (load for launch in known.journal.launches for load in launch.all(BlockLoad))
+    return next((load for load in loads if known.journal.trial(load.trial) == known.baseline), None)
 
 
 def _pinned(known: Known, found: LoaderChosen) -> Treatment | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pindiag.model import Configuration, Treatment
+from pindiag.model import Configuration, Treatment, Tweak
 
 DEFAULT_PREFETCH = 2
 """What torch takes when a loader with workers is given no prefetch_factor."""
@@ -71,19 +71,32 @@ def loader_only(baseline: Configuration, *, pin_memory: bool) -> Treatment:
 
 def with_intraop_threads(made: Treatment, threads: int) -> Treatment:
     """A configuration whose main thread has its intra-op threads back."""
-    return msgspec.structs.replace(
-        made,
-        id=f"{made.id}+intraop_threads",
-        kind="tweak",
-        changes={**made.changes, "intraop_threads": threads},
-        tweak="intraop_threads",
-    )
+    return _tweaked(made, "intraop_threads", threads)
 
 
 def with_lazy_sync(made: Treatment) -> Treatment:
     """A configuration whose calls that wait for the device give what they gave before."""
+    return _tweaked(made, "lazy_sync", True)
+
+
+def with_worker_threads(made: Treatment) -> Treatment:
+    """A configuration whose workers have one native thread each."""
+    return _tweaked(made, "worker_threads", 1)
+
+
+def with_worker_affinity(made: Treatment) -> Treatment:
+    """A configuration whose workers may run on all CPUs that the script was given."""
+    return _tweaked(made, "worker_affinity", True)
+
+
+def with_fewer_intraop_threads(made: Treatment, threads: int) -> Treatment:
+    """A configuration whose main thread computes with fewer threads."""
+    return _tweaked(made, "fewer_intraop_threads", threads)
+
+
+def _tweaked(made: Treatment, tweak: Tweak, value: bool | int) -> Treatment:
     return msgspec.structs.replace(
-        made, id=f"{made.id}+lazy_sync", kind="tweak", changes={**made.changes, "lazy_sync": True}, tweak="lazy_sync"
+        made, id=f"{made.id}+{tweak}", kind="tweak", changes={**made.changes, tweak: value}, tweak=tweak
     )
 
 

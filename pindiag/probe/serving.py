@@ -9,15 +9,17 @@ from typing import Any
 import torch
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from . import births, device, handles, loader
+from . import births, device, handles, loader, objects, workers
 from .epochs import Epochs
 from .index_stream import IndexStream
+from .main_threads import MainThreads
 from .passages import LONGEST_LIST, Passages
 from .recorder import Recorder
 from .shutdown import shut_down
 from .transfers import Transfers
 from .treatment import Treatment
 from .watch import Made, Watch
+from .worker_birth import given_cpus
 
 # Bound before the target runs and before the hooks are in place.
 torch_advance: Callable[[Any], Any] = _BaseDataLoaderIter.__next__
@@ -65,6 +67,7 @@ class Serving:
         self._given_before = 0
         self._watched: Any = None
         self._said: set[str | None] = set()
+        self._threads = MainThreads()
 
     # ------------------------------------------------------------------------------- loaders that may not train
 
@@ -150,7 +153,13 @@ class Serving:
         found = handles.handles_of(dataset=asked.dataset, collate_fn=asked.collate_fn)
         if self.opened is None:
             self.opened = handles.positions()
-        self._recorder.write("handles_open", loader=made.number, handles=[handle._asdict() for handle in found])
+        self._recorder.write(
+            "handles_open",
+            loader=made.number,
+            handles=[handle._asdict() for handle in found],
+            objects=[held._asdict() for held in objects.objects_of(dataset=asked.dataset)],
+            collate_place=objects.place_of(asked.collate_fn),
+        )
 
     def _serve_whole(self, asked: Any, made: Made) -> Any:
         """Torch's own iterator over the same clone every time, so that persistent workers persist."""
@@ -240,6 +249,9 @@ class Serving:
     def apply(self) -> None:
         """Switch the parts of the treatment that are not the loader's."""
         self._transfers.force = self.treatment.non_blocking
+        workers.birth.threads = self.treatment.worker_threads
+        workers.birth.cpus = given_cpus() if self.treatment.worker_affinity else None
+        self._threads.give(self.treatment.fewer_threads)
 
     def start(self, watch: Watch) -> None:
         """Make an iterator that the script did not ask for."""

@@ -19,6 +19,10 @@ class Treatment:
         loader: the changed arguments of DataLoader.
         refused: names of changes that cannot be made, with the reason.
         how: in what way they were made.
+        intraop_threads: the main thread's number, set once the first batch is there.
+        fewer_threads: a smaller one for this treatment alone.
+        worker_threads: native threads of each worker.
+        worker_affinity: whether workers are bound to the CPUs that the target was given at its start.
     """
 
     def __init__(self, told: dict[str, Any] | None, intraop_threads: int | None = None) -> None:
@@ -27,6 +31,9 @@ class Treatment:
         self.ablation: str | None = told.get("ablation") if told else None
         self.changes = changes
         self.intraop_threads: int | None = changes.get("intraop_threads", intraop_threads)
+        self.fewer_threads: int | None = changes.get("fewer_intraop_threads")
+        self.worker_threads: int | None = changes.get("worker_threads")
+        self.worker_affinity = bool(changes.get("worker_affinity"))
         self.non_blocking: bool | None = changes.get("non_blocking")
         self.lazy_sync = bool(changes.get("lazy_sync"))
         self.loader = {} if self.replayed else {name: changes[name] for name in LOADER_ARGUMENTS if name in changes}

@@ -17,7 +17,11 @@ from torch.utils.data import _utils
 from . import births, contexts, files, pinning, stacks, target
 from .imports import after_import
 from .rings import Ring
+from .worker_birth import Birth
 from .worker_stages import Stages
+
+birth = Birth()
+"""What workers that are born from now on do first."""
 
 
 def install(rings_directory: str, launch: int, close_fds: tuple[int, ...]) -> None:
@@ -48,6 +52,7 @@ class WorkerLoop:
         self.rings_directory = rings_directory
         self.launch = launch
         self.close_fds = close_fds
+        self.birth = birth
         self.main_pid = os.getpid()
         self.guard: tuple[str, int, int] | None = None
         self.original = _original_loop(module)
@@ -70,14 +75,16 @@ class WorkerLoop:
             with contextlib.suppress(OSError):
                 os.close(fd)
         stacks.offer()
-        told = inspect.signature(self.original).bind(*args, **kwargs).arguments
+        call = inspect.signature(self.original).bind(*args, **kwargs)
+        told = call.arguments
+        told["init_fn"] = self.birth.after(told.get("init_fn"))
         ring = self._ring(told.get("worker_id", -1))
         if ring is not None:
             journal = os.path.join(os.path.dirname(self.rings_directory), "journal")
             context = contexts.WorkerContext(journal, self.launch, told.get("worker_id", -1))
             self._time(Stages(ring, context.look), told)
         try:
-            return self.original(*args, **kwargs)
+            return self.original(*call.args, **call.kwargs)
         finally:
             if ring is not None:
                 ring.close()

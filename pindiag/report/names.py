@@ -41,8 +41,17 @@ STATUS_MARKS = {
 TWEAK_WORDS: Mapping[Tweak, str] = {
     "intraop_threads": "the main thread with all its threads",
     "lazy_sync": "without waiting for the device in each step",
+    "worker_threads": "one native thread a worker",
+    "fewer_intraop_threads": "the main thread with half its threads",
+    "worker_affinity": "workers on all CPUs",
 }
-TWEAK_CAUSES: Mapping[Tweak, str] = {"intraop_threads": "intraop_threads_lost", "lazy_sync": "sync_defeats_overlap"}
+TWEAK_CAUSES: Mapping[Tweak, str] = {
+    "intraop_threads": "intraop_threads_lost",
+    "lazy_sync": "sync_defeats_overlap",
+    "worker_threads": "native_threads_in_workers",
+    "fewer_intraop_threads": "native_threads_in_workers",
+    "worker_affinity": "affinity_collapsed",
+}
 """The cause that a tweak takes away."""
 _UNIT = re.compile(r"(?<!^)_(?:gb_per_s|bytes_per_s|per_s|ms|bytes|s)$")
 _ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}

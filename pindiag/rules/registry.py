@@ -24,6 +24,8 @@ from pindiag.rules.pd123_no_difference import no_difference
 from pindiag.rules.pd124_script_error import script_error
 from pindiag.rules.pd125_worker_crash import worker_crash
 from pindiag.rules.pd126_intraop_threads_lost import intraop_threads_lost
+from pindiag.rules.pd127_native_threads_in_workers import native_threads_in_workers
+from pindiag.rules.pd128_affinity_collapsed import affinity_collapsed
 from pindiag.rules.pd129_cgroup_throttled import cgroup_throttled
 from pindiag.rules.pd130_too_many_tensors import too_many_tensors
 from pindiag.rules.pd131_fd_exhaustion import fd_exhaustion
@@ -64,6 +66,8 @@ RULES: tuple[Rule, ...] = (
     script_error,
     worker_crash,
     intraop_threads_lost,
+    native_threads_in_workers,
+    affinity_collapsed,
     cgroup_throttled,
     too_many_tensors,
     fd_exhaustion,

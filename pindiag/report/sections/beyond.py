@@ -37,6 +37,9 @@ class Change:
 _WORDS: Mapping[Tweak, str] = {
     "intraop_threads": "The main thread keeps its threads",
     "lazy_sync": "No step waits for the device",
+    "worker_threads": "Each worker has one native thread",
+    "fewer_intraop_threads": "The main thread computes with half its threads",
+    "worker_affinity": "Workers may run on all CPUs",
 }
 
 

@@ -92,6 +92,15 @@ _TWEAKS = {
         "Give it back, after the first batch, the number that it had",
     ),
     "lazy_sync": ("Do waits for the device in each step hold it back?", "Let these calls give what they gave before"),
+    "worker_threads": (
+        "Do native threads in the workers take CPUs from each other?",
+        "Give the native libraries of each worker one thread",
+    ),
+    "fewer_intraop_threads": (
+        "Do the threads of the main process and the workers take CPUs from each other?",
+        "Let the main thread compute with half its threads",
+    ),
+    "worker_affinity": ("Are the workers bound to too few CPUs?", "Let them run on all CPUs that the script was given"),
 }
 
 
