@@ -176,10 +176,15 @@ def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(str(number) for number in numbers) or "none"
 
 
+def _is_small(ratio: float | None, least: float) -> bool:
+    """Whether what removing a cause brings, at most or by its own experiment, is known and less than worth naming."""
+    return ratio is not None and ratio < least
+
+
 def _severity(status: Status, best: Experiment | None, bound: float | None) -> Severity | None:
     if status == "confirmed" and best is not None:
         return "high" if best.effect >= HIGH else "medium" if best.effect >= MEDIUM else "low"
-    if status == "not_settled" and bound is not None and bound < SUSPECT:
+    if status == "not_settled" and (_is_small(bound, SUSPECT) or _is_small(best and best.effect, MEDIUM)):
         return None
     if status in OPEN:
         return "medium" if bound is not None and bound >= HIGH else "low"
