@@ -151,13 +151,21 @@ def marks(report: Report, finding: Finding | None) -> list[Mark]:
     """How sure: the cause, the gain, its verification, where live and fresh disagree, how busy the machine was."""
     found = [
         _cause_mark(finding),
-        _gain_mark(report),
-        _verification_mark(report),
+        *_gain_marks(report),
         _patch_mark(report),
         _disagreement_mark(report),
         _busy_mark(report),
     ]
     return [mark for mark in found if mark]
+
+
+def _gain_marks(report: Report) -> list[Mark]:
+    """The gain and its verification: one mark where both say the same."""
+    gain, verified = _gain_mark(report), _verification_mark(report)
+    firm = report.recommendation is not None and report.recommendation.firmness == "verified"
+    if firm and verified.level == "full" and _beyond_arguments(report) is None:
+        return [dataclasses.replace(verified, word=gain.word)]
+    return [gain, verified]
 
 
 def _cause_mark(finding: Finding | None) -> Mark:
@@ -182,7 +190,7 @@ def _tested(finding: Finding) -> bool:
     return any(item.unit == "×" for item in finding.evidence)
 
 
-def _gain_mark(report: Report) -> Mark | None:
+def _gain_mark(report: Report) -> Mark:
     beyond = _beyond_arguments(report)
     if beyond is not None and beyond.effect is not None:
         return _tweak_mark(report, beyond, beyond.effect)
@@ -193,8 +201,7 @@ def _gain_mark(report: Report) -> Mark | None:
         settled = about.no_difference(report)
         return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
     if recommended.firmness == "verified":
-        # The mark of the verification says so, with its figures.
-        return None
+        return Mark("full", "Gain verified", "by pairs that did not choose it")
     count = recommended.versus_baseline.rounds if recommended.versus_baseline else about.rounds(report)
     said = about.plural(count, "round")
     if recommended.firmness == "measured":
@@ -231,7 +238,7 @@ def _verification_mark(report: Report) -> Mark:
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
     if verified.ci95 is not None and verified.ci95[0] > 1:
-        return Mark("full", "Verified" if _beyond_arguments(report) else "Gain verified", f"in {pairs}: {gain}")
+        return Mark("full", "Verified", f"in {pairs}: {gain}")
     if verified.ci95 is None and verified.ratio > 1:
         return Mark("half", "Verified in part", f"in {pairs}, too few for an interval: {gain}")
     return Mark("none", "Not borne out", f"by {pairs}: {gain}")

@@ -218,6 +218,6 @@ def test_of_what_was_not_run_the_chart_has_only_what_promised_most():
     idlest = dataclasses.replace(rows[-1], trial=msgspec.structs.replace(rows[-1].trial, status="skipped"))
     idle = [dataclasses.replace(idlest, at_most=1 + n / 100, label=f"idle {n}", role="other") for n in range(12)]
     made = sweep.chart([*rows[:2], *idle], report)
-    shown = {label for label in re.findall(r">(idle \d+)<", made.svg)}
+    shown = set(re.findall(r">(idle \d+)<", made.svg))
     assert shown == {f"idle {n}" for n in range(6, 12)}
     assert "6 more were not run and promised no more; the table has them." in made.caption
