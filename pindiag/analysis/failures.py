@@ -55,10 +55,20 @@ def of_failures(run: RunEvidence) -> Iterator[Fact]:
     yield fact("worker_death", death, None, source, "nobody knows of what it died" if died else NO_DEATH)
     memory = None if ended is None else ended.out_of_memory
     yield fact("out_of_memory_evidence", memory, None, source, "none was seen" if launch is not None else NO_FAILURE)
+    yield _deaths_as_written(run)
     yield _shm_used(launch)
     yield _threads_at_start(launch)
     yield _queue(run)
     yield _unpicklable(run)
+
+
+def _deaths_as_written(run: RunEvidence) -> Fact:
+    """Launches in which a worker died while the script's own configuration was served, whatever had run before."""
+    ends = [launch.ended for launch in run.journal.launches]
+    died = [ended for ended in ends if ended is not None and ended.failure == "worker_died"]
+    own = [str(ended.launch) for ended in died if ended.under is not None and ended.under == run.journal.baseline]
+    source = f"the ends of launches {', '.join(own)}" if own else "the ends of launches"
+    return fact("worker_deaths_as_written", len(own) or None, "launches", source, NO_DEATH)
 
 
 def _shm_used(launch: Launch | None) -> Fact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence
 from pindiag.analysis.fact import fact
@@ -28,7 +29,7 @@ def of_open_files(run: RunEvidence) -> Iterator[Fact]:
 
 
 def growth(trial: TrialEvidence) -> Fact:
-    """Descriptors more with each step, in the block of the trial in which they grew least."""
+    """Descriptors more with each step: median of the trial's blocks, the least where they did not grow in all."""
     windows = [
         (Window(launch.all(Sample), block), block.ended_ns - block.started_ns, block.steps)
         for launch in trial.launches
@@ -37,7 +38,8 @@ def growth(trial: TrialEvidence) -> Fact:
     ]
     grown = [_per_step(window, ns / 1e9, steps) for window, ns, steps in windows if window.enough and steps and ns > 0]
     known = [each for each in grown if each is not None]
-    value = min(known) if len(known) >= FEW_BLOCKS else None
+    enough = len(known) >= FEW_BLOCKS
+    value = None if not enough else median(known) if min(known) > 0 else min(known)
     reason = f"fewer than {FEW_BLOCKS} of its blocks were sampled" if known else NOT_SAMPLED
     return fact("open_files_per_step", value, "files", f"sampler, {trial.source}", reason, trial=trial.id)
 

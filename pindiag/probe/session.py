@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -29,6 +30,7 @@ from .watch import Watch
 STEPLESS_BATCHES = 20
 """Batches of a known training loader after which a script that has made no step is taken to make none."""
 
+_OUT_OF_FILES = (os.strerror(errno.EMFILE), "received 0 items of ancdata")
 _LOADER_FOLDER = os.path.dirname(os.path.abspath(data.__file__)) + os.sep
 
 _now = time.monotonic_ns
@@ -330,12 +332,18 @@ class Session:
     def is_past_natural_end(self, error: BaseException) -> bool:
         """Whether the target may have failed because it was given more steps than its own epoch has."""
         last = self.serving.last
-        return last is not None and last.past_natural_end and not raised_by_loader(error)
+        own = ran_out_of_files(error) or not raised_by_loader(error)
+        return last is not None and last.past_natural_end and own
 
     @property
     def epochs(self) -> float | None:
         """Natural epochs of the training loader that the target received; None where their length is not known."""
         return self.serving.epochs()
+
+
+def ran_out_of_files(error: BaseException) -> bool:
+    """Whether the process has no descriptor left: it may keep what it lets go at the end of its own epoch."""
+    return any(words in str(one) for one in target.chain(error) for words in _OUT_OF_FILES)
 
 
 def raised_by_loader(error: BaseException) -> bool:

@@ -43,7 +43,8 @@ def worker_crash(facts: Facts, options: Options) -> Statement:
         where at least `shm_share` of it was in use (0.8: samples are taken five times a second and miss the last
         writes), or as much was to wait in the queue. SIGKILL: for want of memory where the kernel counted such a kill,
         or nearly nothing was left. SIGSEGV, SIGABRT, SIGILL, SIGFPE: native code, whose name no signal tells. A worker
-        that dies under another configuration only is that configuration's failure, not the script's.
+        that dies under another configuration only is that configuration's failure, not the script's. It is suspected
+        where one died under the script's own after something had been measured.
 
     Example:
         `DataLoader worker (pid 71) is killed by signal: Segmentation fault` at step 43.
@@ -60,11 +61,7 @@ def worker_crash(facts: Facts, options: Options) -> Statement:
         pytorch/pytorch#40403, KatherLab/MediSwarm#574.
     """
     if not crashed(facts):
-        return Statement(
-            status="ruled_out",
-            explanation="No worker of the script as written died.",
-            evidence=facts.evidence("target_status"),
-        )
+        return _not_by_itself(facts)
     said, remedy = _told(facts, options)
     return Statement(
         status="confirmed",
@@ -80,6 +77,23 @@ def worker_crash(facts: Facts, options: Options) -> Statement:
             "main_threads_at_worker_start",
         ),
         remedy_summary=remedy,
+    )
+
+
+def _not_by_itself(facts: Facts) -> Statement:
+    times = facts.get("worker_deaths_as_written")
+    if times is None:
+        said = "No worker of the script as written died."
+        return Statement(status="ruled_out", explanation=said, evidence=facts.evidence("target_status"))
+    return Statement(
+        status="suspected",
+        severity="medium",
+        explanation=(
+            f"In {figures.count(times)} launch{'' if times == 1 else 'es'} a worker died while the script's own "
+            "configuration ran, after something had been measured; other treatments may have run before in it."
+        ),
+        evidence=facts.evidence("worker_deaths_as_written"),
+        settled_by="the script by itself, until its first epoch is over",
     )
 
 

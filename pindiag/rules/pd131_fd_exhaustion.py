@@ -32,10 +32,10 @@ def fd_exhaustion(facts: Facts, options: Options) -> Statement:
 
     How it is decided:
         By its fact: in each sampled block of the script as written the main process held more descriptors at the end,
-        by at least `files_per_step` for each step (0.5: less than one tensor in every other batch is none that is kept
-        of each), and at that pace its limit is reached within `epochs` epochs (100: beyond, few scripts train). `high`
-        where the limit is reached within the first epoch, or was reached; `low` where that takes longer, since what is
-        kept may be let go after each epoch, which blocks do not see. It claims no gain.
+        in the median by at least `files_per_step` for each step (0.5: less than one tensor in every other batch is none
+        that is kept of each), and at that pace its limit is reached within `epochs` epochs (100: beyond, few scripts
+        train). `high` where the limit is reached within the first epoch, or was reached; `low` where that takes longer,
+        since what is kept may be let go after each epoch, which blocks do not see. It claims no gain.
 
     Example:
         `seen.append(labels)` in an epoch of 5 000 batches, with `ulimit -n` at 1 024.

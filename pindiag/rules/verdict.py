@@ -73,6 +73,11 @@ def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
     gain = recommended(facts)
     if gain and gain.effect:
         return _gain_without_a_cause(gain, gain.effect, first, facts)
+    if first.cause == "worker_crash":
+        return (
+            "A loader worker died while it was measured; whether the script does so alone is open.",
+            first.explanation,
+        )
     if first.status in ("suspected", "not_settled") and is_cause(first.cause):
         return f"Probably {_small(LIMITS[first.cause])} is the limit; not shown yet.", first.explanation
     if is_fact(first.cause) and first.status == "confirmed":

@@ -95,6 +95,8 @@ def test_what_dies_under_a_treatment_fails_that_treatment(dying: Product, trial:
     assert (found.reason or "") in page(dying)
     assert report.target.status == "ok"
     assert trials(report)["nw0-pin0"].status == "measured"
+    crash = next(finding for finding in report.findings if finding.cause == "worker_crash")
+    assert crash.status == "ruled_out"
 
 
 def test_stacks_of_a_launch_that_hangs_are_in_the_report(dying: Product) -> None:
@@ -118,7 +120,14 @@ def test_worker_that_dies_under_the_baseline(product: Product) -> None:
     assert "a worker was killed by SIGSEGV, which pindiag did not send" in done.stderr
     report = product.report()
     assert report.target.status == "failed"
-    assert "a worker was killed by SIGSEGV, which pindiag did not send" in page(product)
+    assert report.verdict.primary_cause == "worker_crash"
+    assert re.match(r"A loader worker died at step \d+: SIGSEGV\.", report.verdict.headline)
+    found = {finding.cause: finding for finding in report.findings}
+    assert (found["worker_crash"].status, found["worker_crash"].severity) == ("confirmed", "high")
+    assert {"worker_death", "start_method"} <= {each.name for each in found["worker_crash"].evidence}
+    assert found["script_error"].status == "not_applicable"
+    for words in ("a worker was killed by SIGSEGV, which pindiag did not send", "so native code in it broke"):
+        assert words in page(product)
     check_nothing_left(product, counted=False)
 
 

@@ -114,6 +114,23 @@ CASES = {
         "Measured until then: 1\u202f000 samples/s. No verdict on speed.",
         ("script_error", "confirmed"),
     ),
+    "a worker died": (
+        {
+            "facts_": {"target_failure": "worker_died", "worker_death": "SIGSEGV", "start_method": "spawn"},
+            "target": {"status": "failed", "exit": "exit status 1", "error": "OSError: reset", "error_step": 43},
+        },
+        "A loader worker died at step 43: SIGSEGV.",
+        "A worker died of SIGSEGV, so native code in it broke. What it was is not shown. Measured until then: "
+        "1\u202f000 samples/s. No verdict on speed.",
+        ("worker_crash", "confirmed"),
+    ),
+    "a worker died after something was measured": (
+        {"facts_": {"wait_share": 0.01, "worker_deaths_as_written": 1}},
+        "A loader worker died while it was measured; whether the script does so alone is open.",
+        "In 1 launch a worker died while the script's own configuration ran, after something had been measured; other "
+        "treatments may have run before in it.",
+        ("worker_crash", "suspected"),
+    ),
     "interrupted": (
         {"facts_": BUSY, "trials": FASTER, "target": {"status": "interrupted"}, "rounds": 3},
         "Interrupted after 3 rounds.",
@@ -279,7 +296,10 @@ def test_every_headline_that_blames_two_stages_of_an_unpinned_script_is_short():
             "decides. "
             "Set `num_workers=4`",
         ),
-        ((2.45, 2.3, 2.6), "fresh launches). Live it was 2.45 × (2.30–2.60), which the fresh interval does not hold."),
+        (
+            (2.45, 2.3, 2.6),
+            "fresh launches). Live it was 2.45 × (2.30–2.60), which the intervals do not explain.",
+        ),
     ],
 )
 def test_what_live_runs_said_otherwise_is_said(live, said):

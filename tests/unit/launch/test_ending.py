@@ -206,6 +206,35 @@ def test_judge(case: str) -> None:
     assert (ending.status, ending.exit, ending.reason) == expected
 
 
+@pytest.mark.parametrize(
+    ("exception", "message", "exits", "kind", "death"),
+    [
+        ("RuntimeError", KILLED, (), "worker_died", "SIGKILL"),
+        ("RuntimeError", BUS, (), "worker_died", "SIGBUS"),
+        ("ConnectionResetError", "reset by peer", (-11,), "worker_died", "SIGSEGV"),
+        ("RuntimeError", EXITED, (3,), "worker_died", "exit status 3"),
+        ("RuntimeError", EXITED, (), "worker_died", None),
+        ("RuntimeError", "Pin memory thread exited unexpectedly", (), "pin_thread_died", None),
+        ("RuntimeError", NO_SHM, (), "shm_full", None),
+        ("OSError", "[Errno 24] Too many open files", (), "open_files", None),
+        ("RuntimeError", "received 0 items of ancdata", (), "open_files", None),
+        ("AttributeError", "Can't get local object 'main.<locals>.f'", (), "unpicklable", None),
+        ("MemoryError", "", (), "memory", None),
+        ("OSError", IN_WORKER, (), None, None),
+    ],
+)
+def test_kinds_of_failure(
+    exception: str, message: str, exits: Sequence[int], kind: str | None, death: str | None
+) -> None:
+    ending = judge(Death(returncode=1, failed=failed(exception, message, exits)))
+    assert (ending.failure, ending.worker_death) == (kind, death)
+
+
+@pytest.mark.parametrize("returncode", [0, -9, 3, None])
+def test_what_raised_nothing_is_of_no_kind(returncode: int | None) -> None:
+    assert judge(Death(returncode=returncode)).failure is None
+
+
 def test_long_messages_are_cut() -> None:
     ending = judge(Death(returncode=1, failed=failed("ValueError", "x" * 1000)))
     assert ending.reason is not None and len(ending.reason) == 300

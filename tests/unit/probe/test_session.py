@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import time
 from types import SimpleNamespace
 
@@ -8,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from pindiag.probe import loader
-from pindiag.probe.session import Session, raised_by_loader
+from pindiag.probe.session import Session, raised_by_loader, ran_out_of_files
 from pindiag.probe.stop import Stop
 from pindiag.probe.watch import Made
 
@@ -48,6 +50,35 @@ def test_what_the_step_raises_does_not():
             batch.reshape(7)
 
     assert not raised_by_loader(raised(step))
+
+
+@pytest.mark.parametrize(
+    ("error", "out"),
+    [
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), True),
+        (RuntimeError("Too many open files. Communication with the workers is no longer possible."), True),
+        (RuntimeError("received 0 items of ancdata"), True),
+        (OSError(errno.ENOENT, os.strerror(errno.ENOENT)), False),
+    ],
+)
+def test_what_ran_out_of_descriptors_is_told_also_behind_another_error(error, out):
+    def wrapped():
+        try:
+            raise error
+        except Exception as inner:
+            raise RuntimeError("training failed") from inner
+
+    assert ran_out_of_files(error) == ran_out_of_files(raised(wrapped)) == out
+
+
+@pytest.mark.parametrize(("past", "says"), [(True, True), (False, False)])
+def test_past_its_natural_end_even_the_loader_may_run_out_of_descriptors_for_it(past, says):
+    session = object.__new__(Session)
+    session.serving = SimpleNamespace(last=SimpleNamespace(past_natural_end=past))
+    broken = raised(lambda: next(iter(DataLoader(Broken()))))
+    assert not session.is_past_natural_end(broken)
+    broken.__cause__ = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    assert session.is_past_natural_end(broken) == says
 
 
 class Rows(Dataset):
