@@ -296,10 +296,7 @@ def test_every_headline_that_blames_two_stages_of_an_unpinned_script_is_short():
             "decides. "
             "Set `num_workers=4`",
         ),
-        (
-            (2.45, 2.3, 2.6),
-            "fresh launches). Live it was 2.45 × (2.30–2.60), which the intervals do not explain.",
-        ),
+        ((2.45, 2.3, 2.6), "fresh launches). Live it was 2.45 × (2.30–2.60), which the fresh interval does not hold."),
     ],
 )
 def test_what_live_runs_said_otherwise_is_said(live, said):
