@@ -359,7 +359,12 @@ class Journal:
 
     def memory(self, launches: Iterable[Launch], trial: str) -> list[MemoryRead]:
         """Memory that was read at the end of a trial's blocks."""
-        return [read for launch in launches for read in launch.all(MemoryRead) if self.trial(read.trial) == trial]
+        return [
+            read
+            for launch in launches
+            for read in launch.all(MemoryRead)
+            if read.phase == "counted" and self.trial(read.trial) == trial
+        ]
 
     def read_bytes(self, launches: Iterable[Launch], trial: str, field: str) -> int | None:
         """Median of a field of these readings."""

@@ -431,7 +431,7 @@ class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
 
 
 class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
-    """Proportional set sizes, read while the target pauses at the end of a block."""
+    """Proportional set sizes, read while a block begins to settle, or while the target pauses at its end."""
 
     block: int
     trial: str
@@ -441,6 +441,8 @@ class MemoryRead(Record, tag="memory", frozen=True, kw_only=True):
     shm_bytes: int | None
     """Shared memory mapped by the tree, counted once (Pss_Shmem)."""
     reason: str | None = None
+    phase: Literal["settling", "counted"] = "counted"
+    """Of the block."""
 
 
 class StorageSeen(Record, tag="storage_seen", frozen=True, kw_only=True):
@@ -822,11 +824,27 @@ class OpenHandle(Base, frozen=True, kw_only=True):
     """"io.BufferedReader", "zipfile.ZipFile", "h5py.File", ..."""
 
 
+class PythonObjects(Base, frozen=True, kw_only=True):
+    """A large container of Python objects in a dataset: reading one of them writes its reference count."""
+
+    place: str
+    """Where it is found, e.g. "dataset.records"."""
+    kind: str
+    """"list", "dict", ..."""
+    items: int
+    of: str
+    """What its first item is, e.g. "dict"."""
+
+
 class HandlesOpen(Record, tag="handles_open", frozen=True, kw_only=True):
     """What a loader's dataset and collate_fn held open when it was first iterated over: forked workers share it."""
 
     loader: int
     handles: list[OpenHandle]
+    objects: list[PythonObjects] | None = None
+    """What of the dataset they share only until they read it; None: not looked for."""
+    collate_place: str | None = None
+    """file:line of the collate_fn, absolute path; None where it is not the target's own."""
 
 
 class Rewritten(Base, frozen=True, kw_only=True):

@@ -13,12 +13,14 @@ from pindiag.analysis.fact import fact as _fact
 from pindiag.analysis.failures import of_failures
 from pindiag.analysis.loop_facts import of_loop
 from pindiag.analysis.machine_facts import of_machine, of_sampler
+from pindiag.analysis.memory_facts import of_dataset, of_growth
 from pindiag.analysis.open_files import growth, of_open_files
 from pindiag.analysis.other_loaders import of_other_loaders
 from pindiag.analysis.pipeline_facts import in_flight_batches, of_pinning, of_workers
 from pindiag.analysis.stall_facts import of_stalls
 from pindiag.analysis.starvation_facts import of_starvation
 from pindiag.analysis.trials import estimate
+from pindiag.analysis.wait_facts import of_waits
 from pindiag.analysis.window_facts import of_window
 from pindiag.model import (
     DatasetChanged,
@@ -54,6 +56,7 @@ def _of_run(run: RunEvidence, noise: NoiseFloor, target: TargetFigures) -> Itera
     yield from of_loop(run)
     yield from of_failures(run)
     yield from of_open_files(run)
+    yield from of_dataset(run)
     of_loader: tuple[tuple[str, str, str | None], ...] = (
         ("batch_bytes", "batch_bytes", "B"),
         ("sample_bytes", "sample_bytes", "B"),
@@ -167,6 +170,8 @@ def _of_trial(trial: TrialEvidence) -> Iterator[Fact]:
     for part in (*of_main_thread, of_pinning, of_workers, of_sampler, _memory, of_window):
         yield from part(trial)
     yield growth(trial)
+    yield of_growth(trial)
+    yield from of_waits(trial)
 
 
 def _stages(trial: TrialEvidence) -> Iterator[Fact]:

@@ -53,7 +53,9 @@ def _seen(records: Sequence[AnyRecord]) -> list[_Seen]:
     workers = _workers(records)
     seen = []
     for read in records:
-        if not isinstance(read, MemoryRead) or read.pss_bytes is None or read.worker_pss_bytes is None:
+        if not isinstance(read, MemoryRead) or read.phase != "counted":
+            continue
+        if read.pss_bytes is None or read.worker_pss_bytes is None:
             continue
         count = workers.get((read.launch, read.block))
         if count is not None:

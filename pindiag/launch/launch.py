@@ -228,6 +228,8 @@ class Launch:
             self._sampler.phase(record.phase)
         self._hear(record)
         self._patience.progressed(record, self._now_s())
+        if isinstance(record, BlockPhase) and record.phase == "settling":
+            self._around.write(self._sampler.memory(record.block, record.trial, record.phase))
         if isinstance(record, Block) and record.status == "counted" and record.reason is None:
             self._answer(record)  # a block has a reason where the script ended first: then nobody waits
         elif isinstance(record, (LoaderChosen, FirstStep)) and self._agenda.done:

@@ -176,8 +176,8 @@ class Sampler:
                 quota_cpus=self._machine.quota_cpus,
             )
 
-    def memory(self, block: int, trial: str) -> MemoryRead:
-        """Proportional set sizes now; the target should be paused, for it costs milliseconds a process."""
+    def memory(self, block: int, trial: str, phase: Literal["settling", "counted"] = "counted") -> MemoryRead:
+        """Proportional set sizes now; the target should not be counting, for it costs milliseconds a process."""
         with self._lock:
             pss = self._tree.pss()
             self._keep_seen(self._storage.mapped)
@@ -190,6 +190,7 @@ class Sampler:
             pss_bytes=known and known.total,
             worker_pss_bytes=known and known.workers,
             shm_bytes=known and known.shm,
+            phase=phase,
             reason=pss if isinstance(pss, str) else NO_SHM if pss.shm is None else None,
         )
 
