@@ -23,6 +23,29 @@ from pindiag.journal import Journal
 from pindiag.plan.grid import whole_grid
 from pindiag.race import chosen
 
+SHARED = (0.04, 0.07, 0.08, 0.09, 0.11, 0.12, 0.13, 0.16)
+"""Standard deviations of a block's log throughput on a machine shared with others: of the eight live recordings in
+tests/data/h200, once what the blocks of a treatment and those of a round have in common is taken out. In this order:
+healthy_compute, item_every_step, many_small_layers, search_article_floats, article_floats, encoder_on_cpu,
+tabular_rows, augment_resnet."""
+
+CALM = (0.003, 0.04)
+"""The range of those where nothing else runs: up to the calmest of these recordings, in which blocks of the step alone
+differ by 0.002, pairs of baseline blocks by 0.005, and those of the other configurations by 0.02."""
+
+OUTLIERS = 0.05
+"""Share of blocks that are up to 1.5 times slower: of 306 blocks of the recordings there 8 % are slower by more than
+15 % than treatment and round say, and 6 % are faster."""
+
+UNEVEN = 1.0
+"""The most that uneven batches take: half the sum of the squared coefficients of variation of making a batch and of the
+step without its wait, which is what a queue between two stations loses, divided by what it holds. In these recordings
+the former's median is 0.01 to 0.19 by recording, and 0.05 to beyond 1 in the worst tenth of their workers; the
+latter's 0.01 to 0.18."""
+
+FIRST_SEED = 20_000
+"""The plan was never looked at with seeds from here on."""
+
 WELL = 0.03
 """Regret that issue 16 allows in 95 % of pipelines."""
 
@@ -46,7 +69,7 @@ def pipeline(draw: random.Random) -> Pipeline:
     return Pipeline(
         fetch_s=10 ** draw.uniform(-3.5, -0.7),
         latency=draw.choice([0.0, 0.0, draw.random(), draw.uniform(0.8, 1.0)]),
-        uneven=draw.choice([0.0, draw.uniform(0, 0.3)]),
+        uneven=draw.choice([0.0, draw.uniform(0, UNEVEN)]),
         hand_off_s=10 ** draw.uniform(-4, -2.5),
         compute_s=10 ** draw.uniform(-3.5, -1),
         host_s=draw.choice([0.0, 10 ** draw.uniform(-4, -2)]),
@@ -60,8 +83,8 @@ def pipeline(draw: random.Random) -> Pipeline:
     )
 
 
-def sweep(seed: int, **asked: object) -> Simulation:
-    """A sweep of a random pipeline under noise."""
+def sweep(seed: int, *, shared: bool = False, **asked: object) -> Simulation:
+    """A sweep of a random pipeline, on a calm machine or on one shared with others."""
     draw = random.Random(seed)
     made = pipeline(draw)
     baseline = loader(
@@ -71,8 +94,8 @@ def sweep(seed: int, **asked: object) -> Simulation:
         non_blocking=draw.choice([True, False]) if made.accelerator else None,
     )
     noise = Noise(
-        block=draw.uniform(0.003, 0.03),
-        outliers=draw.choice([0.0, 0.02]),
+        block=draw.choice(SHARED) if shared else draw.uniform(*CALM),
+        outliers=draw.choice([0.0, OUTLIERS]),
         launch=draw.uniform(0, 0.02),
         drift=draw.choice([0.0, 0.02]),
         warm_up=draw.choice([0.0, 0.2]),
@@ -123,9 +146,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pipelines", type=int, default=500)
     parser.add_argument("--budget-s", type=float, default=300.0)
+    parser.add_argument("--shared", action="store_true", help="with the noise of a machine that others use too")
     parser.add_argument("--json", metavar="PATH|-", default="-")
     asked = parser.parse_args()
-    outcomes = [outcome(sweep(seed, budget_s=asked.budget_s)) for seed in range(asked.pipelines)]
+    seeds = range(FIRST_SEED, FIRST_SEED + asked.pipelines)
+    outcomes = [outcome(sweep(seed, shared=asked.shared, budget_s=asked.budget_s)) for seed in seeds]
     command.write(summary(outcomes, asked.budget_s), asked.json)
 
 

@@ -160,6 +160,29 @@ def unpaired(base: Sequence[float], new: Sequence[float]) -> Mean:
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, freedom))
 
 
+def differ(one: Mean, other: Mean) -> bool | None:
+    """Whether the 95 % interval of the ratio of two means, which share no values, excludes 1; None without intervals.
+
+    The standard errors are those that their own intervals were made of, the degrees of freedom Welch's.
+    """
+    errors = [_error(mean) for mean in (one, other)]
+    if errors[0] is None or errors[1] is None:
+        return None
+    squares = [error**2 for error in errors if error is not None]
+    apart = abs(math.log(one.value / other.value))
+    if sum(squares) == 0:
+        return apart > 0
+    spread = zip(squares, (one.count, other.count), strict=True)
+    freedom = sum(squares) ** 2 / sum(square**2 / (count - 1) for square, count in spread)
+    return apart > student_quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(sum(squares))
+
+
+def _error(mean: Mean) -> float | None:
+    """The standard error of the logarithm."""
+    half = mean.half_width
+    return None if half is None else half / student_quantile((1 + CONFIDENCE) / 2, mean.count - 1)
+
+
 @dataclass(frozen=True)
 class Trend:
     """A straight line through values in their order."""

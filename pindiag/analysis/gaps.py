@@ -156,7 +156,7 @@ def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
             "verification.steady_ci95": "an interval needs three pairs",
             "verification.live_ratio": never_live,
             "verification.live_ci95": FEW_ROUNDS if verified and verified.live_ratio is not None else never_live,
-            "verification.agrees_with_live": "an interval needs three pairs"
+            "verification.agrees_with_live": "intervals need three rounds and three pairs"
             if verified and verified.live_ratio is not None
             else never_live,
             "*.epochs": "the target did not say how many epochs it ran",

@@ -10,7 +10,7 @@ from pindiag.analysis.trials import ratio_of
 from pindiag.gate import unsafe
 from pindiag.journal import Journal
 from pindiag.model import NoiseFloor, Ratio, Recommendation, Trial, Verification
-from pindiag.stats import FEWEST_FOR_INTERVAL, Mean, compare, geometric_mean, paired_ratios
+from pindiag.stats import FEWEST_FOR_INTERVAL, Mean, compare, differ, geometric_mean, paired_ratios
 
 FEWEST_PAIRS = 4
 """Fresh pairs behind a gain that is called verified."""
@@ -62,9 +62,9 @@ def verification(journal: Journal) -> Verification | None:
 
 
 def _agrees(live: Mean | None, fresh: Mean | None) -> bool | None:
-    if live is None or fresh is None or fresh.ci95 is None:
-        return None
-    return fresh.ci95[0] <= live.value <= fresh.ci95[1]
+    """Whether the two differ by no more than both of their intervals explain; None where one has none."""
+    apart = None if live is None or fresh is None else differ(live, fresh)
+    return None if apart is None else not apart
 
 
 def _verified_trial(journal: Journal) -> str | None:

@@ -90,7 +90,13 @@ class BatchSizes(click.ParamType[list[int]]):
     "recommended.",
 )
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time to measure, start-up apart.")
-@click.option("--rounds", type=click.IntRange(min=1), default=6, show_default=True, help="Rounds over all treatments.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="Rounds over all treatments; an undecided search has up to 3 times as many.",
+)
 @click.option("--steps", type=click.IntRange(min=2), help="Counted steps a block. Default: about 1.5 s of them.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in the rounds.")
 @click.option("--device", metavar="DEVICE", help="The device to watch, e.g. cuda:1. It is never imposed on the script.")

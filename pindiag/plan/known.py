@@ -22,9 +22,12 @@ from pindiag.model import (
 from pindiag.plan.batch_size import batch_sizes
 from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid, whole_grid
 from pindiag.race import chosen
+from pindiag.stats import FEWEST_FOR_INTERVAL
 
 HANGS_S = 30.0
 """A failure that took this long is too dear to be tried again."""
+UNDECIDED = 3
+"""Times the rounds asked for that a search may take, budget permitting: half-widths shrink to 0.6 of what they were."""
 BLOCK_S = 1.5
 SHORT_BLOCK_S = 1.0
 SHORT_BUDGET_S = 120.0
@@ -202,6 +205,11 @@ class Known:
     def searches(self) -> bool:
         """Whether candidates are chosen by what is known, instead of by a grid."""
         return self.spec.sweep and not (self.spec.grid or self.spec.exhaustive or self.everything_fresh)
+
+    @property
+    def most_rounds(self) -> int:
+        """Rounds of a race at most: a search whose leader is not decided has more than were asked for."""
+        return self.spec.rounds * (UNDECIDED if self.searches and self.spec.rounds >= FEWEST_FOR_INTERVAL else 1)
 
     @cached_property
     def wanted(self) -> list[Treatment]:

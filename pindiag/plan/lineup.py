@@ -11,11 +11,11 @@ from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, WORTH_KNOWI
 from pindiag.plan.decision import decided
 from pindiag.plan.extras import ablations, transfers, tweaks
 from pindiag.plan.known import Known
-from pindiag.plan.prediction import Bound
+from pindiag.plan.prediction import CLEARLY, Bound
 from pindiag.plan.search import Search
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment
-from pindiag.race import beside, standings
+from pindiag.race import beside, drifts, standings
 from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
 
 KNOWN_WELL = 0.05
@@ -70,6 +70,17 @@ class Lineup:
         """Whether a sweep needs no further round: all members have an interval, and who leads is decided."""
         alive = [made for made in self._members(lineup) if made.competes]
         return self._known.spec.sweep and self.all_told(lineup) and decided(self._known, alive)
+
+    @property
+    def leader_untold(self) -> bool:
+        """Whether a search leads by what had too few rounds to be chosen: one more is worth the verification's time."""
+        leader = self._search.prediction.leader
+        return self._known.searches and leader.ci95 is None and leader.value > CLEARLY * self._best_told
+
+    @property
+    def _best_told(self) -> float:
+        told = (ratio.value for ratio in standings(self._known.journal).values() if ratio.ci95 is not None)
+        return max(told, default=1.0)
 
     def all_told(self, lineup: NextBlocks) -> bool:
         """Whether all members of a round have had enough of them for an interval."""
@@ -158,12 +169,26 @@ class Lineup:
         return self._lineup([*kept, *extras], skipped, predicted)
 
     def _searched(self, place: int, kept: Sequence[Treatment], extras: Sequence[Treatment], room: int) -> NextBlocks:
-        """The next candidate joins where there is room for it, and what is left of them is named with its reason."""
-        candidate = self._search.next(place) if len(kept) < room else None
+        """The next candidate joins where there is room for it, and what is left of them is named with its reason.
+
+        One that promises clearly more than the leader takes the place of the last: knowing the leader better is worth
+        less than finding a better one.
+        """
+        candidate = self._search.next(place) if self._takes_another else None
+        if candidate is not None and len(kept) >= room and self._search.promises_more(candidate):
+            kept = kept[: max(room - 1, 1)]
+        elif len(kept) >= room:
+            candidate = None
         joining = [] if candidate is None else [candidate]
         left = [made for made in self._search.untried if made not in joining]
         skipped = {made.id: self._search.reason(made) for made in left}
         return self._lineup([*kept, *joining, *extras, *left], skipped, self._search.predicted)
+
+    @property
+    def _takes_another(self) -> bool:
+        """Whether three rounds of another candidate alone would fit, and live rounds can be believed."""
+        needed_s = FEWEST_FOR_INTERVAL * (self._round_s([], []) + self._budget.any_block_s)
+        return needed_s <= self._budget.left_s() and not drifts(self._known.journal)
 
     def _room(self, place: int, alive: Sequence[Treatment], extras: Sequence[Treatment], left_s: float) -> int:
         """How many configurations fit beside what else a round has; extras are mostly known after three rounds.
@@ -175,7 +200,7 @@ class Lineup:
         for_configurations_s = left_s - to_three * (self._round_s([], extras) - self._round_s([], []))
         rooms = [
             int((for_configurations_s / rounds - self._round_s([], [])) / mean_s)
-            for rounds in (self._known.spec.rounds - place + 1, to_three)
+            for rounds in (max(self._known.spec.rounds - place + 1, 1), to_three)
         ]
         return max(rooms[0], min(FEWEST_CONTENDERS, rooms[1]), 1)
 

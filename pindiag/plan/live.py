@@ -74,7 +74,7 @@ class LiveRace:
         number = max(self._opened, default=0)
         members = self._members(number) if number else self.compared
         turns = len(self._turns_left(number)) if number else 0
-        rounds = 0 if self._ceiling_rounds else self._known.spec.rounds - len(self._race_rounds)
+        rounds = 0 if self._ceiling_rounds else max(self._known.spec.rounds - len(self._race_rounds), 0)
         return turns + rounds * (2 + len(members)) + 2 * max(FEWEST_FOR_INTERVAL - len(self._ceiling_rounds), 0)
 
     # ---------------------------------------------------------------------------------------------- what has been
@@ -168,7 +168,7 @@ class LiveRace:
 
     def _open_race_round(self) -> NextBlocks | None:
         place = len(self._race_rounds) + 1
-        if place > self._known.spec.rounds or self._race_is_over:
+        if place > self._known.most_rounds or self._race_is_over:
             return None
         if place == 1:
             return self._open(self._lineup.first()) if self._budget.left_s() >= self._budget.any_block_s else None
@@ -192,9 +192,9 @@ class LiveRace:
         return self._lineup.asks_compute_only and len(self._race_rounds) == 1 and not self._ceiling_rounds
 
     def _fits(self, place: int, lineup: NextBlocks) -> bool:
-        """Three rounds may take all of the budget: with fewer there is nothing to verify."""
+        """Three rounds, of the leader too, may take all of the budget: with fewer there is nothing to verify."""
         cost_s = self._budget.blocks_s(self._turns(self._known.next_round, lineup))
-        if place <= FEWEST_FOR_INTERVAL:
+        if place <= FEWEST_FOR_INTERVAL or self._lineup.leader_untold:
             return cost_s <= self._budget.left_s()
         return cost_s <= self._lineup.left_s(self._share)
 

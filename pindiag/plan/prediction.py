@@ -72,7 +72,13 @@ class Prediction:
         """Its lowest bound where that is clearly below the leader; else None."""
         most = self.most(made)
         doubt = CLEARLY if self.leader.ci95 is None else 1.0
-        return None if most is None or most.ratio * doubt >= self.leader.value else most
+        return None if most is None or most.ratio * doubt >= self.to_beat else most
+
+    @cached_property
+    def to_beat(self) -> float:
+        """The leader's ratio; no more than its own bound, which a disturbed block may have let it exceed."""
+        most = None if self.best is None else self.most(self.best)
+        return self.leader.value if most is None else min(self.leader.value, most.ratio)
 
     def _bounds(self, made: Treatment) -> Iterator[Bound]:
         step = min(self._step(made), default=None)

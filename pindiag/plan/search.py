@@ -9,7 +9,7 @@ from functools import cached_property
 from pindiag.model import Treatment
 from pindiag.plan.grid import most_telling, whole_grid
 from pindiag.plan.known import Known
-from pindiag.plan.prediction import Bound, Prediction
+from pindiag.plan.prediction import CLEARLY, Bound, Prediction
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import queue
 from pindiag.race import AS_GOOD_AS_THE_BEST, cost
@@ -52,7 +52,7 @@ class Search:
         Args:
             place: of the round among those of the race; whoever joins it needs three of them.
         """
-        late = place > self._known.spec.rounds - FEWEST_FOR_INTERVAL + 1
+        late = place > self._known.most_rounds - FEWEST_FOR_INTERVAL + 1
         if late or len(self._tried) >= MOST_TRIED:
             return None
         worth = [made for made in self.untried if self.is_worth(self.bounds[made.id])]
@@ -76,7 +76,11 @@ class Search:
 
     def is_worth(self, most: Bound | None) -> bool:
         """Whether what a configuration may reach is more than what counts as equally good."""
-        return most is None or most.ratio > self.prediction.leader.value * AS_GOOD_AS_THE_BEST
+        return most is None or most.ratio > self.prediction.to_beat * AS_GOOD_AS_THE_BEST
+
+    def promises_more(self, made: Treatment) -> bool:
+        """Whether a candidate promises clearly more than the leader has."""
+        return self._promise(made) > self.prediction.leader.value * CLEARLY
 
     def reason(self, made: Treatment) -> str:
         """Why a candidate was not run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -65,9 +64,10 @@ def test_verification_is_fresh_and_the_race_live(swept):
 
 def test_agreement_is_what_the_intervals_say(swept):
     verification = swept.report.verification
-    low, high = verification.ci95 or (math.nan, math.nan)
-    agrees = None if verification.ci95 is None else low <= verification.live_ratio <= high
-    assert verification.agrees_with_live is agrees
+    live, fresh = verification.live_ci95, verification.steady_ci95 or verification.ci95
+    assert (verification.agrees_with_live is None) == (live is None or fresh is None)
+    if live is not None and fresh is not None and not (live[0] <= fresh[1] and fresh[0] <= live[1]):
+        assert verification.agrees_with_live is False
 
 
 def test_fresh_launches_decide(swept):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from pindiag.stats import Rate, compare, geometric_mean, holm, noise_floor, paired_ratios, unpaired
+from pindiag.stats import Rate, compare, differ, geometric_mean, holm, noise_floor, paired_ratios, unpaired
 
 
 def test_interval_is_the_t_interval_of_the_logs():
@@ -166,3 +166,17 @@ def test_an_unpaired_ratio_without_spread_is_exact():
 def test_an_unpaired_ratio_needs_positive_values(sides):
     with pytest.raises(ValueError, match="on both sides"):
         unpaired(*sides)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_means_differ_where_welch_says_so(seed):
+    draw = np.random.default_rng(seed)
+    one, other = (np.exp(draw.normal(shift, 0.05 * (seed + 1), 4 + seed)) for shift in (0.0, 0.1))
+    apart = scipy_stats.ttest_ind(np.log(one), np.log(other), equal_var=False).pvalue < 0.05
+    assert differ(geometric_mean(list(one)), geometric_mean(list(other))) is bool(apart)
+
+
+def test_two_means_may_differ_by_little_and_still_surely():
+    sure, near = geometric_mean([1.0, 1.0, 1.0]), geometric_mean([1.01, 1.01, 1.01])
+    assert (differ(sure, near), differ(sure, sure)) == (True, False)
+    assert differ(sure, geometric_mean([1.0, 2.0])) is None

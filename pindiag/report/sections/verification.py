@@ -138,7 +138,7 @@ def covers(made: Verification | PatchVerification) -> str:
 def _agreement(made: Verification) -> str:
     if made.agrees_with_live is None:
         short = made.epochs is not None and made.steady_ratio is None
-        missing = "its epochs are hardly longer than its queue" if short else "the pairs give no interval"
+        missing = "its epochs are hardly longer than its queue" if short else "rounds or pairs give no interval"
         missing = "there was no live ratio" if made.live_ratio is None else missing
         return f"Whether live and fresh agree was not measured: {missing}."
     fresh = "the fresh one"
@@ -146,5 +146,5 @@ def _agreement(made: Verification) -> str:
         over = figures.ratio_with_interval(made.steady_ratio, made.steady_ci95)
         fresh += f" over the same part of the epochs ({over})"
     if made.agrees_with_live:
-        return f"Live and fresh agree: the live ratio lies within the interval of {fresh}."
-    return f"The live ratio lies outside the interval of {fresh}; fresh decides."
+        return f"Live and fresh agree: the live ratio differs from {fresh} by no more than their intervals explain."
+    return f"The live ratio differs from {fresh} by more than their intervals explain; fresh decides."
