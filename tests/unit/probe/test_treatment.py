@@ -49,3 +49,10 @@ def test_what_is_refused_is_not_applied():
     found = Treatment(told())
     found.refused["non_blocking"] = "why"
     assert found.applied.keys() == CHANGES.keys() - {"non_blocking"}
+
+
+def test_what_concerns_cpus_is_no_argument_of_the_loader():
+    changes = {"worker_threads": 1, "worker_affinity": True, "fewer_intraop_threads": 2}
+    found = Treatment({"id": "nw2+worker_threads", "changes": changes})
+    assert (found.worker_threads, found.worker_affinity, found.fewer_threads, found.loader) == (1, True, 2, {})
+    assert found.applied == changes
