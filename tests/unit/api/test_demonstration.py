@@ -13,7 +13,7 @@ from pindiag.api.demonstration import RECORDING, SAID, demo
 from pindiag.errors import OutputRefused, TemplateMissing
 from pindiag.report.sections.verdict import main_fix
 
-WHOLE = Path(__file__).parents[2] / "data" / "h200" / "live_article_floats.tar.xz"
+WHOLE = Path(__file__).parents[2] / "data" / "h200" / "search_article_floats.tar.xz"
 LARGEST_BYTES = 300_000
 
 
@@ -28,8 +28,8 @@ def test_it_is_small_and_holds_what_was_recorded_and_nothing_else():
     with shipped.open("rb") as packed, tarfile.open(fileobj=packed) as small, tarfile.open(WHOLE) as whole:
         names = small.getnames()
         for name in names:
-            assert small.extractfile(name).read() == whole.extractfile(f"live_article_floats/{name}").read()
-        all_names = {name.removeprefix("live_article_floats/") for name in whole.getnames()}
+            assert small.extractfile(name).read() == whole.extractfile(f"search_article_floats/{name}").read()
+        all_names = {name.removeprefix("search_article_floats/") for name in whole.getnames()}
     assert {name for name in all_names if name.startswith("journal/")} <= set(names)
 
 
