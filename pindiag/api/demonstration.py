@@ -1,7 +1,7 @@
 """The report of a run on an H200, for people without a GPU.
 
-The package ships its records (`recordings/`): those of tests/data/h200/search_article_floats.tar.xz without its reports,
-which are made here, and without the rings of its verifying launches, which no figure needs.
+The package ships its records (`recordings/`): those of tests/data/h200/search_article_floats.tar.xz without its
+reports, which are made here, and without the rings of its verifying launches, which no figure needs.
 """
 
 from __future__ import annotations

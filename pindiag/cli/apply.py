@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("apply")
+@click.command("apply", short_help="Make the change that a run recommends, after a look at it.")
 @click.argument("run_directory", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("compare")
+@click.command("compare", short_help="Compare two runs; a gate for CI.")
 @click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
 @click.argument("new", metavar="NEW", type=click.Path(path_type=Path))
 @click.option("--html", "html_path", metavar="PATH", type=click.Path(path_type=Path), help="Also write a page there.")

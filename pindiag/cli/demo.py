@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("demo")
+@click.command("demo", short_help="Show the report of a run recorded on an H200.")
 @click.option(
     "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), help="Default: pindiag-runs/demo-h200, made anew."
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Measure what this machine can do, without a script.")
 @click.option("--python", metavar="PATH", help="The interpreter that trains. Default: pindiag's own.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, and nothing else there."

@@ -3,7 +3,7 @@
 import click
 
 
-@click.command("explain")
+@click.command("explain", short_help="Explain a root cause.")
 @click.argument("rule", metavar="CODE|NAME")
 def command(rule: str) -> None:
     """Explain a root cause: what it means, how it is decided, how it is mended, when to ignore it."""

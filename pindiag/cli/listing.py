@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pindiag.report.doctor import Section
 
 
-@click.command("list")
+@click.command("list", short_help="List the runs, newest first.")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, newest first, and nothing else.")
 def command(folder: Path | None, *, as_json: bool) -> None:

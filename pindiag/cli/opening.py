@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("open")
+@click.command("open", short_help="Open a report in a browser.")
 @click.argument("run_directory", metavar="[RUN_DIR]", required=False, type=click.Path(path_type=Path))
 def command(run_directory: Path | None) -> None:
     """Open the report of RUN_DIR (default: the newest run in pindiag-runs) in a browser.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command("report")
+@click.command("report", short_help="Make a report again, from disk.")
 @click.argument("run_directory", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option("--json", "json_path", metavar="PATH|-", help="Also write report.json there; - is standard output.")
 @click.option("--open", "open_it", is_flag=True, help="Open the report in a browser.")

@@ -3,7 +3,7 @@
 import click
 
 
-@click.command("rules")
+@click.command("rules", short_help="List the root causes.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown, as it stands in the README.")
 def command(markdown: bool) -> None:
     """List the root causes, each with its code and what it means."""

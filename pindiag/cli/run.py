@@ -63,7 +63,7 @@ class BatchSizes(click.ParamType[list[int]]):
         return list(dict.fromkeys(int(word) for word in words))
 
 
-@click.command("run", cls=Configurable)
+@click.command("run", short_help="Measure a training script, and say why it is slow.", cls=Configurable)
 @click.argument(
     "words",
     metavar="TARGET [-- TARGET ARGUMENTS]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command("schema")
+@click.command("schema", short_help="Print the JSON Schema of report.json.")
 @click.argument("what", type=click.Choice(["report", "doctor", "comparison"]), default="report")
 def command(*, what: str) -> None:
     """Print the JSON Schema of report.json, or of what `doctor --json` or `compare --json` prints.

@@ -9,7 +9,7 @@ import click
 from pindiag.cli.run import Size
 
 
-@click.command("ticket")
+@click.command("ticket", short_help="Print a run as a ticket, and zip it to attach.")
 @click.argument("run_directory", metavar="RUN_DIR", type=click.Path(path_type=Path))
 @click.option("-o", "--output", metavar="ZIP", type=click.Path(path_type=Path), help="Default: RUN_DIR/ticket.zip.")
 @click.option("--limit", type=Size(), default="10MB", show_default=True, help="What the zip may have.")

@@ -342,4 +342,4 @@ def _reached(measured: Sequence[Row]) -> Chart:
 
 
 def _line(rates: Sequence[Estimate]) -> str:
-    return "; line: 95 % interval" if any(rate.ci95 for rate in rates) else ""
+    return "; line: 95\u00a0% interval" if any(rate.ci95 for rate in rates) else ""

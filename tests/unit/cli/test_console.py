@@ -116,6 +116,12 @@ def test_every_command_has_help_in_whole_sentences_and_takes_color(name, pindiag
     assert group.commands[name].get_short_help_str(limit=200).endswith(".")
 
 
+def test_the_list_of_commands_is_cut_nowhere(pindiag):
+    said = pindiag("--help").out
+    assert "..." not in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
 def test_a_verdict_does_not_steer_the_terminal(nowhere, capsys):
     hostile = {"patch": "-\x1b[2J\n+\ttab", "snippet": "\x07"}
     fixes = [msgspec.structs.replace(fix, **hostile) for one in example.confirmed().findings for fix in one.fixes]
