@@ -158,11 +158,14 @@ def _what_block(block: BlockOrder) -> str:
 
 
 def teller(progress: Observer) -> Callable[[AnyRecord], None]:
-    """A listener that turns records into notes."""
+    """A listener that turns records into notes, and warns of what the script as written may die of."""
 
     def tell(record: AnyRecord) -> None:
         if isinstance(record, LoaderChosen):
             progress.note(f"training loader: {record.key.location} ({record.why})")
+            why = too_little_memory(record) if record.launch == 1 else None
+            if why is not None:
+                progress.say(f"the script as written may die of it: {why}")
         elif isinstance(record, Block):
             rate = record.samples / record.seconds if record.seconds else 0.0
             progress.note(f"{record.trial}: {rate:.0f} samples/s over {record.steps} steps ({record.status})")
@@ -177,3 +180,12 @@ def teller(progress: Observer) -> Callable[[AnyRecord], None]:
             progress.say(f"launch {record.launch} failed: {record.reason or record.exit}")
 
     return tell
+
+
+def too_little_memory(found: LoaderChosen) -> str | None:
+    """Why the batches that a loader may have in flight do not fit into what is free, those that are there left out."""
+    from pindiag.launch import machine
+    from pindiag.launch.reckon import need, reason_to_skip
+
+    needed = need(found.configuration, found.batch_bytes, pins=found.accelerator is not None)
+    return reason_to_skip(found.configuration, needed, machine.free_memory().without(needed.queue_bytes))

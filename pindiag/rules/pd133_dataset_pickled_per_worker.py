@@ -61,8 +61,8 @@ def dataset_pickled_per_worker(facts: Facts, options: Options) -> Ruling:
         evidence=facts.evidence("worker_pickle_bytes", "worker_pickle_ms", "worker_start_ms", "startup_s"),
         experiments=_over_whole_epochs(facts),
         settled_by="fresh launches over whole epochs with `persistent_workers=True`, or with the dataset's data left "
-        "out of what is pickled",
-        bound=at_most(share),
+        "out of what is pickled,",
+        bound=at_most(max(start_ms / 1e3, facts.get("startup_s") or 0.0) / epoch_s),
         remedy={"persistent_workers": True},
         advice="Load in the worker what is large, map it from a file, or hold it in tensors, which are shared.",
         location=facts.inputs.loader.chosen if facts.inputs.loader else None,

@@ -18,7 +18,7 @@ CHEAPER = "Pass multiprocessing_context='fork' where no library forbids it, or p
 @rule(
     "PD134",
     "start_method",
-    title="Workers start as Python's default here has it, not by a fork, which costs time or breaks them",
+    title="Workers are not forked, which costs time whenever they start, or keeps them from starting",
     limit="How workers start",
     options={"epoch_share": 0.05},
     of_fact=True,

@@ -201,7 +201,8 @@ def _failed(first: Finding | None, facts: Facts) -> Said:
     until = f"Measured until then: {figures.rate(rate)}. " if rate is not None else ""
     if first is not None and first.cause == "worker_crash":
         said = facts.text("worker_death") or error
-        return f"A loader worker died{step}: {_short(said)}.", f"{first.explanation} {until}No verdict on speed."
+        told = " ".join([first.explanation, *(fix.summary for fix in first.fixes)])
+        return f"A loader worker died{step}: {_short(said)}.", f"{told} {until}No verdict on speed."
     return f"Your script stopped{step}: {_short(error)}.", f"{until}No verdict on speed."
 
 

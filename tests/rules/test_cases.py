@@ -28,6 +28,8 @@ def test_case(code, case):
     finding = next(each for each in rules.judge(made(case)) if each.rule == code)
     expected = case["expect"]
     assert finding.status == expected["status"], (finding.explanation, finding.reason)
+    if "primary" in expected:
+        assert rules.primary(rules.judge(made(case))).rule == code
     if "severity" in expected:
         assert finding.severity == expected["severity"]
     if "fix" in expected:
