@@ -296,11 +296,14 @@ class Facts:
     def tweaked(self, tweak: Tweak) -> Experiment | None:
         """A tweak over the same configuration without it, the script as written where that was tried."""
         own = self.inputs.baseline
+        return max(self.tweaked_each(tweak), key=lambda made: made.over.id == own, default=None)
+
+    def tweaked_each(self, tweak: Tweak) -> list[Experiment]:
+        """The same over every configuration that it was tried with: beside another mend too, it may come to count."""
         trials = [trial for trial in self.tweaks() if trial.tweak == tweak]
         plain = [one for one in self._trials.values() if one.kind == "configuration" and one.status == "measured"]
         pairs = [(trial, over) for trial in trials for over in plain if over.configuration == trial.configuration]
-        found = [made for trial, over in pairs if (made := self.experiment(trial, over))]
-        return max(found, key=lambda made: made.over.id == own, default=None)
+        return [made for trial, over in pairs if (made := self.experiment(trial, over))]
 
     def between(self, trial: Trial, over: Trial) -> Gain | None:
         """Throughput over another trial's: paired by round, or by way of the script as written.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.inputs import Experiment, Facts, Missing
+from pindiag.rules.inputs import Experiment, Facts, Gain, Missing, changes
 from pindiag.rules.rule import Options, Ruling, require, rule
 
 
@@ -46,9 +46,12 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
     lazy = facts.tweaked("lazy_sync")
     return Ruling(
         points=calls >= options["syncs_per_step"],
-        explanation=f"The script waits for the GPU {figures.significant(calls, 2)} times a step{_most(facts)}.",
+        explanation=(
+            f"The script waits for the GPU {figures.significant(calls, 2)} times a step{_most(facts)}."
+            f"{_together(facts)}"
+        ),
         evidence=facts.evidence("syncs_per_step", "sync_ms_per_step", "synchronise_share", "gpu_overlap_share"),
-        experiments=[lazy] if lazy else [],
+        experiments=facts.tweaked_each("lazy_sync"),
         irremovable=_left_waiting(facts, lazy, options["answered_share"]) if lazy else None,
         settled_by="a live run with these calls giving what they gave before (lazy_sync)",
         weightless=True,
@@ -56,6 +59,20 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
         advice="Add up on the device (`total += loss.detach()`) and read the value every hundredth step.",
         location=_place(facts),
     )
+
+
+def _together(facts: Facts) -> str:
+    """What another mend gives alone, and both give together."""
+    for both in facts.tweaked_each("lazy_sync"):
+        other = facts.gain(both.over)
+        if both.over.id != facts.inputs.baseline and other is not None:
+            arguments = figures.arguments(changes(facts.configuration, both.over.configuration))
+            return f" `{arguments}` alone brings {_brought(other)}, both together {_brought(both.gain)}."
+    return ""
+
+
+def _brought(gain: Gain) -> str:
+    return figures.ratio_with_interval(gain.ratio, gain.interval)
 
 
 def _left_waiting(facts: Facts, lazy: Experiment, share: float) -> str | None:

@@ -11,7 +11,7 @@ from pindiag.rules.rule import Options, Ruling, require, rule
     "PD128",
     "affinity_collapsed",
     title="The script's processes are bound to fewer CPUs than they were given",
-    limit="The CPUs that processes are bound to",
+    limit="A narrow CPU affinity",
     options={"main_cpus": 1},
 )
 def affinity_collapsed(facts: Facts, options: Options) -> Ruling:

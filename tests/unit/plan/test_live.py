@@ -106,9 +106,11 @@ def test_ablations_and_tweaks_of_a_gpu_script():
         "host_batch-pin1-nb1",
         "nw4-pin1-nb0+intraop_threads",
         "nw4-pin1-nb0+lazy_sync",
+        "nw4-pin0-nb0+lazy_sync",  # beside the configuration that is faster: 2 x 2
     }
     assert journal.treatments["nw4-pin1-nb0+intraop_threads"].changes == {"intraop_threads": 8}
     assert journal.treatments["nw4-pin1-nb0+lazy_sync"].changes == {"lazy_sync": True}
+    assert journal.treatments["nw4-pin0-nb0+lazy_sync"].changes == {"pin_memory": False, "lazy_sync": True}
 
 
 def test_threads_are_given_back_to_the_best_pinned_treatment_where_the_script_pins_nothing():
