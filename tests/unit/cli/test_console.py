@@ -118,7 +118,7 @@ def test_every_command_has_help_in_whole_sentences_and_takes_color(name, pindiag
 
 def test_the_list_of_commands_is_cut_nowhere(pindiag):
     said = pindiag("--help").out
-    assert "..." not in said
+    assert "..." not in said.partition("Commands:")[2]
     assert all(len(line) <= 80 for line in said.splitlines())
 
 

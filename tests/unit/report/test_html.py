@@ -173,7 +173,7 @@ def test_fresh_pairs_are_shown_where_they_ran(pages):
 def test_two_rounds_give_no_interval(pages):
     text = Page(pages["interrupted"]).text
     assert "Too few rounds for intervals: nothing is decided" in text
-    assert "line: 95 % interval." not in text
+    assert "line: 95\u00a0% interval." not in text
 
 
 def test_without_a_sweep_one_line_has_the_command(pages):
