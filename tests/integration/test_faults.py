@@ -180,6 +180,9 @@ def test_dataset_that_cannot_be_pickled_and_changes_in_the_main_process(product:
     found = trials(report)
     assert found["nw1-pin0"].status == "failed"
     assert "it cannot be pickled for a spawned worker" in (found["nw1-pin0"].reason or "")
+    method = next(finding for finding in report.findings if finding.cause == "start_method")
+    assert (method.status, method.severity) == ("confirmed", "medium")
+    assert "could not be pickled" in method.explanation
     assert "the dataset changed while it served in the main process (seen: " in page(product)
     assert found["nw0-pin0"].status == "measured"
     assert any(launch.isolation == "fresh" and launch.status == "ok" for launch in report.launches)

@@ -121,9 +121,9 @@ CASES = {
         },
         "A loader worker died at step 43: SIGSEGV.",
         "A worker died of SIGSEGV, so native code in it broke. What it was is not shown. Run it with num_workers=0 "
-        "under `python -X faulthandler`: the crash then names the line of Python that called the native code. If it does "
-        "not crash there, try multiprocessing_context='spawn'. Measured until then: 1\u202f000 samples/s. No verdict on "
-        "speed.",
+        "under `python -X faulthandler`: the crash then names the line of Python that called the native code. If it "
+        "does not crash there, try multiprocessing_context='spawn'. Measured until then: 1\u202f000 samples/s. No "
+        "verdict on speed.",
         ("worker_crash", "confirmed"),
     ),
     "a worker died after something was measured": (
