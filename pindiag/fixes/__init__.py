@@ -89,7 +89,7 @@ class Places:
             fix,
             location=fix.location or (_place(called, patches) or self.loader if changes else next(iter(places), None)),
             patch=diff or None,
-            snippet=_snippet({**fix.changes, **changes, **own}, refused),
+            snippet=_snippet({**called.defaults, **fix.changes, **changes, **own}, refused),
             summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
             written=written,
             by_hand=[name for name in fix.changes if called.keywords.get(name, name) in refused],

@@ -101,6 +101,8 @@ TORCH = Callee(
         "prefetch_factor": None,
         "persistent_workers": False,
         "batch_size": 1,
+        "timeout": 0,
+        "multiprocessing_context": None,
     },
     positional=(
         *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn", "pin_memory"),

@@ -37,13 +37,31 @@ class CallEditor:
 
     def edit(self, call: cst.Call) -> cst.Call:
         """The call under all changes that can be applied."""
-        for name, value in self.changes.items():
-            call = self._change(call, name, value)
         workers = self.callee.keywords["num_workers"]
-        if self.changes.get(workers) == 0 and workers not in self.refused:
-            for name in self.callee.only_with_workers:
+        for name in sorted(self.changes, key=lambda each: each != workers):
+            if workers in self.refused and self._needs_workers(name):
+                self.refused[name] = "it needs workers, and their number is left to you"
+            else:
+                call = self._change(call, name, self.changes[name])
+        return self._without_workers(call, workers) if self.changes.get(workers) == 0 else call
+
+    def _needs_workers(self, name: str) -> bool:
+        return name in self.callee.only_with_workers and self.changes[name] != self.callee.defaults.get(name)
+
+    def _without_workers(self, call: cst.Call, workers: str) -> cst.Call:
+        """What is refused without workers goes with them; where these are left to the user, so is this."""
+        for name in self.callee.only_with_workers:
+            if workers not in self.refused:
                 call = self._remove(call, name)
+            elif self._says(call, name):
+                self.refused[name] = "without workers it is refused or of no use"
         return call
+
+    def _says(self, call: cst.Call, name: str) -> bool:
+        held = [arguments.held(literal, name) for _, literal in self._unpacked(call) if literal is not None]
+        at = arguments.keyword(call, name)
+        values = [value for value in [*held, None if at is None else call.args[at].value] if value is not None]
+        return any(not _same(value, self.callee.defaults.get(name)) for value in values)
 
     def _change(self, call: cst.Call, name: str, value: Value) -> cst.Call:
         at = self._place(call, name)

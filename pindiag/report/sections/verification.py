@@ -105,7 +105,8 @@ def patched_pairs(made: PatchVerification) -> list[tuple[float, float]]:
 
 def of_patch(made: PatchVerification, fix: Fix | None) -> list[str]:
     """What its launches covered, what was set beside the patch, and what the report states beside the result."""
-    return [each for each in (covers(made), by_hand(made), against_stated(made, fix)) if each]
+    covered = covers(made) if made.pairs else ""
+    return [each for each in (covered, by_hand(made), against_stated(made, fix)) if each]
 
 
 def by_hand(made: PatchVerification) -> str:

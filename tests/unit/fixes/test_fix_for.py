@@ -117,3 +117,11 @@ def test_fewer_threads_and_the_loader_are_one_patch():
     left = done(make_fix(fewer_intraop_threads=2), sources=sources, loader="/home/me/project/train.py:3")
     assert left.patch is None
     assert left.snippet.startswith("torch.set_num_threads(2)  # before training begins  # not in the patch: the file")
+
+
+def test_what_goes_with_workers_that_are_left_to_the_user_is_left_too():
+    text = TRAIN.replace("num_workers=4,", "num_workers=args.workers, persistent_workers=True,")
+    fix = done(make_fix(num_workers=0), sources={"/home/me/project/train.py": text})
+    assert "\npersistent_workers=False  # not in the patch: without workers" in fix.snippet
+    fix = done(make_fix(num_workers=4, prefetch_factor=4), sources={"/home/me/project/train.py": text})
+    assert (fix.patch, fix.by_hand) == (None, ["num_workers", "prefetch_factor"])
