@@ -43,16 +43,23 @@ def _of_loader(run: RunEvidence, loop: TrainingLoop | None) -> Iterator[Fact]:
 
 
 def _startup_share(run: RunEvidence) -> tuple[float | None, str]:
-    """From the call of `__iter__` to the first batch, of a natural epoch that begins with it."""
+    """From the call of `__iter__` to the first batch, less the making of any batch, of a natural epoch with both."""
     found, baseline = run.found, run.baseline()
     if found is None or found.batches_per_epoch is None or baseline is None:
         return None, "no start"
-    startup_s, rates = baseline.startup_s, baseline.rates
-    if startup_s is None or not rates:
+    born_s, rates = baseline.startup_s, baseline.rates
+    if born_s is None or not rates:
         return None, "no start"
+    startup_s = max(born_s - _batch_s(baseline), 0.0)
     running_s = found.batches_per_epoch * found.batch_samples / median(rates)
     source = f"a start of {startup_s:.3g} s, {found.batches_per_epoch} batches in {running_s:.3g} s; {baseline.source}"
     return startup_s / (startup_s + running_s), source
+
+
+def _batch_s(trial: TrialEvidence) -> float:
+    """What a worker takes to make a batch; 0 where that is not known."""
+    mean = None if trial.workers is None else trial.workers.mean_ms
+    return 0.0 if mean is None else ((mean.fetch or 0.0) + (mean.collate or 0.0)) / 1e3
 
 
 # --------------------------------------------------------------------------------------------------- CUDA contexts

@@ -24,9 +24,10 @@ def loader_rebuilt(facts: Facts, options: Options) -> Ruling:
 
     How it is decided:
         By the source of the script: one pass of the same loop makes the loader and goes through it once. And by what
-        that costs: from asking for an iterator to its first batch takes at least `startup_share` of an epoch (0.05:
-        below, one loader for all would bring less than 1.05 ×). Blocks hold no ends of epochs, and no treatment changes
-        where a loader is made, so it is suspected at most, until the script is changed and run again.
+        that costs: from asking for an iterator to its first batch, less the time that a worker takes for any batch,
+        makes up at least `startup_share` of an epoch (0.05: below, one loader for all would bring less than 1.05 ×).
+        Blocks hold no ends of epochs, and no treatment changes where a loader is made, so it is suspected at most,
+        until the script is changed and run again.
 
     Example:
         `for epoch in range(90): loader = DataLoader(shard(epoch), num_workers=8, persistent_workers=True)`: half a
@@ -46,12 +47,13 @@ def loader_rebuilt(facts: Facts, options: Options) -> Ruling:
     place = facts.inputs.loader.chosen if facts.inputs.loader else None
     made = f" at {place}" if place else ""
     require(bool(known.value), f"The loader{made} is not made anew for every epoch.")
+    require(facts.configuration.num_workers > 0, "It has no workers that would be started.")
     share = facts.number("loader_startup_share")
-    persists = facts.configuration.num_workers > 0 and facts.configuration.persistent_workers
+    persists = facts.configuration.persistent_workers
     return Ruling(
         points=share >= options["startup_share"],
         explanation=f"The loader{made} is made anew in every pass of the loop around {known.source}; "
-        f"from asking for its iterator to the first batch takes {figures.share(share)} of an epoch."
+        f"starting its workers takes {figures.share(share)} of an epoch."
         f"{' `persistent_workers=True` has no effect on such a loader.' if persists else ''}",
         evidence=facts.evidence("loader_rebuilt", "loader_startup_share", "startup_s", "worker_start_ms"),
         settled_by="a run of the script with one loader, made before the loop over epochs, and persistent_workers=True",
