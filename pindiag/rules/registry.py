@@ -16,6 +16,10 @@ from pindiag.rules.pd111_main_thread_pin import main_thread_pin
 from pindiag.rules.pd112_batch_not_pinned import batch_not_pinned
 from pindiag.rules.pd113_pin_without_accelerator import pin_without_accelerator
 from pindiag.rules.pd114_pinned_memory_pressure import pinned_memory_pressure
+from pindiag.rules.pd115_worker_startup import worker_startup
+from pindiag.rules.pd116_prefetch_depth import prefetch_depth
+from pindiag.rules.pd117_collate_bound import collate_bound
+from pindiag.rules.pd118_memory_growth import memory_growth
 from pindiag.rules.pd119_compute_bound import compute_bound
 from pindiag.rules.pd120_launch_bound import launch_bound
 from pindiag.rules.pd121_second_loader import second_loader
@@ -58,6 +62,10 @@ RULES: tuple[Rule, ...] = (
     batch_not_pinned,
     pin_without_accelerator,
     pinned_memory_pressure,
+    worker_startup,
+    prefetch_depth,
+    collate_bound,
+    memory_growth,
     compute_bound,
     launch_bound,
     second_loader,

@@ -352,7 +352,8 @@ NAMES = (
         "nvml_slowed_share nvml_sm_clock_share gpu_copy_ms torch_version python_version allocator_settings "
         "syncs_per_step sync_ms_per_step gpu_kernel_ms gpu_launches main_cpu_share loader_rebuilt loader_startup_share "
         "dataset_fetches_batches worker_contexts other_gpu_contexts clock_place clock_left_out_share "
-        "clock_left_out_wait_ms clock_left_out_elsewhere_ms clock_synchronisations_per_step worker_hand_off_ms"
+        "clock_left_out_wait_ms clock_left_out_elsewhere_ms clock_synchronisations_per_step worker_hand_off_ms "
+        "startup_s wait_longest_tenth_share dataset_objects worker_growth_bytes_per_batch worker_pss_bytes"
     ).split()
 )
 ANY_NUMBER = st.one_of(st.none(), st.booleans(), st.sampled_from([0, 1, -1, 0.5, 0.99]), st.integers(), st.floats())
