@@ -29,6 +29,8 @@ def test_samples_are_in_the_journal_at_once(tmp_path: Path) -> None:
     assert (first.launch, first.t_ns, second.t_ns) == (3, 10, 20)
     assert first.processes[0].pid == os.getpid()
     assert first.sampler_cpu_s == 0 < second.sampler_cpu_s
+    assert first.open_files is None or first.open_files > 2
+    assert (first.open_files is None) == (Tree(os.getpid()).open_files()[0] is None)
     sampler.close()
 
 
