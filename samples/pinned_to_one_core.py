@@ -46,10 +46,11 @@ def main():
 
     torch.manual_seed(0)
     device = torch.device("cuda" if has_gpu else "cpu")
-    dataset = Jittered(args.samples, size=64 if has_gpu else 32, blurs=8)
+    size = 64 if has_gpu else 32
+    dataset = Jittered(args.samples, size, blurs=8)
     loader = DataLoader(dataset, args.batch_size, shuffle=True, num_workers=args.workers, worker_init_fn=bind)
-    model = nn.Sequential(nn.Conv2d(3, 32, 8, stride=8), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10)).to(device)
-    model(torch.zeros(1, *dataset[0][0].shape, device=device))
+    classify = nn.Linear(32 * (size // 8) ** 2, 10)
+    model = nn.Sequential(nn.Conv2d(3, 32, 8, stride=8), nn.ReLU(), nn.Flatten(), classify).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
     for epoch in range(args.epochs):
