@@ -131,17 +131,22 @@ def whole_grid(baseline: Configuration, usable_cpus: int, accelerator: str | Non
 
 
 def most_telling(baseline: Configuration, usable_cpus: int, accelerator: str | None) -> list[Treatment]:
-    """What a search begins with: whatever the script's own workers do with pinned memory, then other workers."""
+    """What a search begins with: whatever the script's own workers do with pinned memory, then other workers.
+
+    A queue shorter than torch's own is tried longer at once: with that little in stock, each slow batch is waited for.
+    """
     half = max(usable_cpus // 2, 1)
     counts = [count for count in (0, half, 2 * half) if count != baseline.num_workers]
+    short = baseline.num_workers > 0 and (baseline.prefetch_factor or DEFAULT_PREFETCH) < DEFAULT_PREFETCH
+    longer: list[Changes] = [{"prefetch_factor": 2 * DEFAULT_PREFETCH}] if short else []
     if serves_pinning(accelerator):
         pinned: Changes = {"pin_memory": True, "non_blocking": True}
-        first: list[Changes] = [{"pin_memory": False}, pinned, {**pinned, "num_workers": counts[0]}]
+        first: list[Changes] = [{"pin_memory": False}, pinned, {**pinned, "num_workers": counts[0]}, *longer]
         if baseline.non_blocking is not True:
             first.insert(1, {"pin_memory": True, "non_blocking": False})
         return _distinct(first, baseline)
     unpinned: list[Changes] = [{"pin_memory": False}] if baseline.pin_memory else []
-    return _distinct([*unpinned, *({"num_workers": count} for count in counts[:2])], baseline)
+    return _distinct([*unpinned, *longer, *({"num_workers": count} for count in counts[:2])], baseline)
 
 
 def _with_accelerator(baseline: Configuration, cpus: int) -> list[Changes]:

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from pindiag.errors import ExitCode, GridError
-from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid
+from pindiag.plan.grid import asked_treatments, default_treatments, most_telling, parse_grid
 
 
 def test_parses_the_documented_example():
@@ -88,3 +88,15 @@ def test_no_default_of_a_live_run_differs_in_persistence_alone(loader_arguments,
     found = default_treatments(loader_arguments(num_workers=workers), cpus, accelerator, live=True)
     assert 5 <= len(found) <= 10
     assert not any("persistent_workers" in made.changes for made in found)
+
+
+@pytest.mark.parametrize("accelerator", [None, "cuda"])
+@pytest.mark.parametrize(
+    ("workers", "prefetch", "longer"), [(2, 1, True), (2, 2, False), (2, 8, False), (0, None, False)]
+)
+def test_a_search_begins_with_a_longer_queue_where_it_is_short(
+    loader_arguments, accelerator, workers, prefetch, longer
+):
+    baseline = loader_arguments(num_workers=workers, prefetch_factor=prefetch)
+    found = [made.changes for made in most_telling(baseline, 8, accelerator)]
+    assert ({"prefetch_factor": 4} in found) is longer
