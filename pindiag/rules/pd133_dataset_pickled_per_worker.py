@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.inputs import Experiment, Facts, Missing
+from pindiag.rules.inputs import Facts, Missing
+from pindiag.rules.pd115_worker_startup import over_whole_epochs
 from pindiag.rules.rule import Options, Ruling, at_most, require, rule
 
 
@@ -59,7 +60,7 @@ def dataset_pickled_per_worker(facts: Facts, options: Options) -> Ruling:
             f"{figures.duration(epoch_s)} ({figures.share(share)})."
         ),
         evidence=facts.evidence("worker_pickle_bytes", "worker_pickle_ms", "worker_start_ms", "startup_s"),
-        experiments=_over_whole_epochs(facts),
+        experiments=over_whole_epochs(facts),
         settled_by="fresh launches over whole epochs with `persistent_workers=True`, or with the dataset's data left "
         "out of what is pickled,",
         bound=at_most(max(start_ms / 1e3, facts.get("startup_s") or 0.0) / epoch_s),
@@ -67,10 +68,3 @@ def dataset_pickled_per_worker(facts: Facts, options: Options) -> Ruling:
         advice="Load in the worker what is large, map it from a file, or hold it in tensors, which are shared.",
         location=facts.inputs.loader.chosen if facts.inputs.loader else None,
     )
-
-
-def _over_whole_epochs(facts: Facts) -> list[Experiment]:
-    """Blocks of steps do not see how workers start."""
-    verified = facts.inputs.verification
-    whole = verified is not None and verified.epochs is not None
-    return [each for each in facts.alone(persistent_workers=True) if whole and each.gain.verified]
