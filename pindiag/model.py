@@ -1472,6 +1472,8 @@ class PatchVerification(Base, frozen=True, kw_only=True):
     """As of `Verification`."""
     reason: str | None = None
     """Why there is no ratio."""
+    status: Literal["measured", "not_measured", "failed", "interrupted"] = "measured"
+    """failed: no pair is complete because the script failed."""
     by_hand: dict[str, bool | int | None] = {}
     """As of `PatchedSources`."""
 

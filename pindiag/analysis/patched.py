@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from pindiag.journal import PATCHED_TRIAL, Journal
+from pindiag.journal import PATCHED_TRIAL, Journal, Launch
 from pindiag.model import AnyRecord, PatchedSources, PatchVerification
 from pindiag.stats import geometric_mean, paired_ratios
 
@@ -30,13 +31,26 @@ def patch_verification(patch: PatchedSources, records: Sequence[AnyRecord]) -> P
         ci95=None if mean is None else mean.ci95,
         epochs=journal.verified_epochs,
         reason=_reason(journal) if mean is None else None,
+        status=_status(journal, measured=mean is not None),
         by_hand=patch.by_hand,
     )
 
 
+def _status(journal: Journal, *, measured: bool) -> Literal["measured", "not_measured", "failed", "interrupted"]:
+    if journal.ended is not None and journal.ended.status == "interrupted":
+        return "interrupted"
+    if measured:
+        return "measured"
+    return "failed" if _failed(journal) else "not_measured"
+
+
+def _failed(journal: Journal) -> list[Launch]:
+    return [launch for launch in journal.launches if launch.ended and launch.ended.status == "failed"]
+
+
 def _reason(journal: Journal) -> str:
     """Why no pair is complete."""
-    failed = [launch for launch in journal.launches if launch.ended and launch.ended.status == "failed"]
+    failed = _failed(journal)
     if failed and failed[-1].ended:
         patched = failed[-1].order is not None and failed[-1].order.patched
         what = "with the patch" if patched else "as it was measured"

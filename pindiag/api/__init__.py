@@ -205,12 +205,14 @@ def load(run_directory: Path) -> Report:
     return RunDirectory.open(run_directory).read_report()
 
 
-def exit_code(made: Report, *, fail_on: str | None = None) -> ExitCode:
-    """The exit code that `pindiag run` gives for a report."""
+def exit_code(made: Report, *, fail_on: str | None = None, of_patch: bool = False) -> ExitCode:
+    """The exit code that `pindiag run` gives for a report; with `of_patch` the one of `--verify-patch`."""
     levels = ["low", "medium", "high"]
-    if made.target.status == "interrupted":
+    patch = made.patch_verification if of_patch else None
+    status = made.target.status if patch is None else patch.status
+    if status == "interrupted":
         return ExitCode.INTERRUPTED
-    if made.target.status == "failed":
+    if status == "failed":
         return ExitCode.TARGET_FAILED
     if fail_on is not None:
         hit = {level for level in levels if levels.index(level) >= levels.index(fail_on)}

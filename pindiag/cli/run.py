@@ -223,8 +223,8 @@ def command(
     ci.step_summary((run_directory / "summary.md").read_text(encoding="utf-8"))
     if open_it:
         browser.show(run_directory / "report.html")
-    code = api.exit_code(made, fail_on=fail_on)
-    if code == ExitCode.INTERRUPTED:
+    code = api.exit_code(made, fail_on=fail_on, of_patch=verify_patch is not None)
+    if code == ExitCode.INTERRUPTED and verify_patch is None:
         console.error(
             "The run was interrupted.", f"Go on with `pindiag run --resume {shlex.quote(str(run_directory))}`."
         )

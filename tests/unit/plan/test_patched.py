@@ -43,6 +43,7 @@ def test_pairs_alternate_over_whole_epochs_until_the_interval_is_narrow(measured
     assert told.ratio == pytest.approx(1.5, rel=0.03)
     assert told.ci95[0] < 1.5 < told.ci95[1]
     assert (told.pairs, told.epochs, told.reason, told.files) == (4, 2, None, ["/t.py"])
+    assert told.status == "measured"
     assert told.launches == list(range(2, 10))
     halves = zip(told.patched_samples_per_second, told.original_samples_per_second, strict=True)
     assert all(after / before == pytest.approx(1.5, rel=0.1) for after, before in halves)
@@ -73,6 +74,7 @@ def test_a_budget_without_room_for_a_pair(measured):
     assert len(orders) == 1
     told = patch_verification(PATCH, fake.records)
     assert (told.pairs, told.ratio, told.reason) == (0, None, "the budget left no time for a pair")
+    assert told.status == "not_measured"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,8 @@ def test_a_budget_without_room_for_a_pair(measured):
 def test_a_script_that_fails(failing, launches, what, measured):
     fake, orders = measured(failing=failing)
     assert len(orders) == launches, "the patch has a second try; a script that fails by itself has none"
-    assert patch_verification(PATCH, fake.records).reason == f"the script {what} failed: ValueError: boom"
+    told = patch_verification(PATCH, fake.records)
+    assert (told.status, told.reason) == ("failed", f"the script {what} failed: ValueError: boom")
 
 
 def test_an_interrupted_one_is_over(measured, spec):
@@ -89,4 +92,4 @@ def test_an_interrupted_one_is_over(measured, spec):
     fake.add(RunEnded(launch=0, t_ns=fake.now_ns, status="interrupted", reason="Ctrl-C"))
     assert next_pair(spec(patch=PATCH), fake.records) is None
     told = patch_verification(PATCH, fake.records)
-    assert told.reason == "it was interrupted before a pair was complete"
+    assert (told.status, told.reason) == ("interrupted", "it was interrupted before a pair was complete")

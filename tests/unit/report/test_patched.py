@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from pindiag.api import exit_code
+from pindiag.errors import ExitCode
 from pindiag.model import PatchVerification
 from pindiag.report import conclusions, redact_report, render_html, render_markdown
 from pindiag.report.sections.verdict import main_fix, marks
@@ -89,3 +91,13 @@ def test_the_stated_gain_is_held_against_it():
     assert against_stated(report.patch_verification, None) == ""
     other = msgspec.structs.replace(report.patch_verification, summary="Something else.")
     assert against_stated(other, fix) == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("measured", ExitCode.OK), ("not_measured", ExitCode.OK), ("failed", 3), ("interrupted", 130)],
+)
+def test_the_exit_code_is_that_of_the_patch_where_that_was_asked_for(status, code):
+    report = with_patch(status=status)
+    assert exit_code(report, of_patch=True) == code
+    assert exit_code(report) == ExitCode.OK
