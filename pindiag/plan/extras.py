@@ -22,8 +22,8 @@ from pindiag.race import standings
 CALLS_A_STEP = 1.0
 """Fewer synchronising calls than this cannot hold up every step."""
 
-PLAIN_THREADS = 2
-"""Of a worker: the one that fetches and the one that hands over. More are of native libraries."""
+PLAIN_THREADS = 3
+"""Of a worker: it fetches, hands over, and gives out the descriptors of shared memory. More are of native libraries."""
 
 QUEUED_SHARE = 0.05
 """Of the CPU time that the target wanted, spent waiting for a CPU: below, its threads do not take CPUs from each other.

@@ -53,6 +53,13 @@ def _carries_gradient(kind: str, args: tuple[Any, ...]) -> bool:
     return kind in _MOVES_TO_HOST and args[0].requires_grad and torch.is_grad_enabled()
 
 
+def _allow_lazy_parameters(*methods: Callable[..., Any]) -> None:
+    """Parameters without a shape yet know what may be asked of them by the very functions."""
+    allowed = getattr(torch.nn.parameter.UninitializedParameter, "_allowed_methods", None)
+    if allowed is not None:
+        allowed.extend(methods)
+
+
 class _Inside(threading.local):
     """Whether the thread is inside a hooked call, whose own calls count with it."""
 
@@ -98,6 +105,7 @@ class Transfers:
         tensor.numpy = self._wrap_host_only(tensor.numpy)
         tensor.pin_memory = self._wrap_pin(tensor.pin_memory)
         tensor.copy_ = self._wrap_copy(tensor.copy_)
+        _allow_lazy_parameters(tensor.to, tensor.cuda, tensor.cpu, tensor.copy_)
         for owner, kind in _WAITS:
             owner.synchronize = self._wrap_wait(kind, owner.synchronize)
         event: Any = torch.cuda.Event

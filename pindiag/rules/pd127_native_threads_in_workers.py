@@ -25,7 +25,7 @@ ADVICE: dict[Tweak, str] = {
     "native_threads_in_workers",
     title="The threads of native libraries take CPUs from each other",
     limit="Threads of native libraries",
-    options={"plain_threads": 2, "queued_share": 0.05},
+    options={"plain_threads": 3, "queued_share": 0.05},
 )
 def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
     """BLAS, OpenMP or OpenCV start threads in every worker, or in a training process on the CPU: together, too many.
@@ -40,10 +40,11 @@ def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
     How it is decided:
         By what the sampler counts and by an experiment. It points to this cause where the processes spend at least
         `queued_share` of the CPU time they want queueing for it (0.05: with CPUs to spare it stays near 0.01), and
-        their threads are more than the usable CPUs: in a worker those beyond `plain_threads` (2: one fetches, one
-        hands over), in the training process its intra-op threads where there is no accelerator. Confirmed when the
-        script as written was faster with one native thread in each worker, or with half as many threads in the
-        training process, and nothing else changed. Without the experiment it is never the primary cause.
+        their threads are more than the usable CPUs: in a worker those beyond `plain_threads` (3: one fetches, one
+        hands over, one gives out the descriptors of shared memory), in the training process its intra-op threads where
+        there is no accelerator. Confirmed when the script as written was faster with one native thread in each worker,
+        or with half as many threads in the training process, and nothing else changed. Without the experiment it is
+        never the primary cause.
 
     Example:
         before: `image @ matrix` in `__getitem__`, two workers on two cores: 5.9 s an epoch.
@@ -74,7 +75,7 @@ def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
     return Ruling(
         points=wanted > usable and delay >= options["queued_share"] and (native > 0 or main > 1),
         explanation=(
-            f"Each of {workers} workers has {figures.count(native)} threads of native libraries beside its own, and "
+            f"Beside its own threads each of {workers} workers has {figures.count(native)} of native libraries, and "
             f"the training process computes with {figures.count(main)} on the CPU: {figures.count(wanted)} in all for "
             f"{figures.count(usable)} usable CPUs. Of the CPU time that they want they spend {figures.share(delay)} "
             "queueing."

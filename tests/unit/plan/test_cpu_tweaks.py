@@ -28,7 +28,7 @@ def tweaks(threads=1, **seen):
 
 def test_native_threads_of_workers_that_queue():
     assert tweaks(worker_threads=9)["worker_threads"] == {"worker_threads": 1}
-    assert "worker_threads" not in tweaks(worker_threads=2)
+    assert "worker_threads" not in tweaks(worker_threads=3)
     assert "worker_threads" not in tweaks(worker_threads=9, queued_share=0.01)
     assert "worker_threads" in tweaks(worker_threads=9, queued_share=None), "the kernel may not tell"
 

@@ -494,3 +494,9 @@ def test_numbers_are_real_again_once_it_is_off():
         lazily(transfers, 2, lambda number: elsewhere(number).item())
         transfers.lazy = None
         assert [elsewhere(number).item() for number in (7, 8)] == [7, 8]
+
+
+def test_a_lazy_layer_is_moved_as_without_us():
+    with installed():
+        layer = torch.nn.LazyLinear(3).to("cpu").cpu()
+        assert layer(torch.ones(2, 5)).shape == (2, 3)
