@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pindiag.model import BlockLoad
 
-Kind = Literal["gpu", "quota", "host", "others"]
+Kind = Literal["gpu", "heat", "quota", "host", "others"]
 
 FOREIGN_SHARE = 0.15
 """Of the CPUs that the target may run on, used by others. A block on a quiet machine sees 0.01 to 0.05 (kernel threads,
@@ -36,7 +36,8 @@ OWN_QUOTA_SHARE = 0.8
 """A target that uses so much of the quota throttles itself; where it uses less, others of its control group do."""
 
 SLOWED_SHARE = 0.25
-"""Of the samples, with the GPU's clocks held down from outside. A single sample of a few is no state."""
+"""Of the samples, with the GPU's clocks held down from outside; of the time, with the CPUs' held down by heat. A single
+sample of a few is no state."""
 
 USUAL_SHARE = 1 / 3
 """Where more of a launch's blocks are disturbed, the load is part of the machine: what is repeated would meet it again,
@@ -53,7 +54,7 @@ class Disturbance(NamedTuple):
 
 def disturbance(load: BlockLoad) -> Disturbance | None:
     """What disturbed a block; None where nothing did, or nothing can be said."""
-    return _slowed(load) or _throttled(load) or _stolen(load) or _crowded(load)
+    return _slowed(load) or _heated(load) or _throttled(load) or _stolen(load) or _crowded(load)
 
 
 def is_usual(disturbed: int, blocks: int) -> bool:
@@ -67,6 +68,13 @@ def _slowed(load: BlockLoad) -> Disturbance | None:
     clock = "" if load.gpu_sm_clock_mhz is None else f", at {load.gpu_sm_clock_mhz:.0f} MHz on average"
     held = f"heat or power held the GPU's clocks down in {100 * load.gpu_slowed_share:.0f} % of its samples"
     return Disturbance("gpu", held + clock)
+
+
+def _heated(load: BlockLoad) -> Disturbance | None:
+    share = load.cpu_slowed_share
+    if share is None or share < SLOWED_SHARE:
+        return None
+    return Disturbance("heat", f"heat held the CPUs' clocks down {100 * share:.0f} % of the time")
 
 
 def _throttled(load: BlockLoad) -> Disturbance | None:

@@ -392,6 +392,8 @@ class Sample(Record, tag="sample", frozen=True, kw_only=True):
     """Cumulative seconds in which the host ran something else on these CPUs (virtual machines)."""
     own_cpu_s: float | None = None
     """CPU seconds that pindiag's own process has used."""
+    cpu_heat_s: float | None = None
+    """Cumulative seconds in which heat held the CPUs' clocks down, the mean over packages; None in older records."""
     open_files: int | None = None
     """Descriptors that the target's main process holds."""
     open_files_limit: int | None = None
@@ -422,6 +424,8 @@ class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
     gpu_slowed_share: float | None
     """Share of the samples in which heat, the power brake or a hardware slowdown held the GPU's clocks down."""
     gpu_sm_clock_mhz: float | None
+    cpu_slowed_share: float | None = None
+    """Part of the time in which heat held the CPUs' clocks down; None in records made before it was measured."""
     worker_threads: int | None = None
     """Most threads of one worker; None without workers."""
     worker_allowed_cpus: int | None = None

@@ -29,6 +29,7 @@ NOT_SEEN = "no record tells what ran beside the blocks"
 
 _WORDS: dict[Kind, str] = {
     "gpu": "heat or power held the GPU's clocks down",
+    "heat": "heat held the CPUs' clocks down",
     "quota": "a CPU quota held the target back for what others used of it",
     "host": "the host of this virtual machine took CPUs away",
     "others": "other processes took CPUs that the target wanted",

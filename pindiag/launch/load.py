@@ -52,6 +52,7 @@ def block_load(
         "worker_threads": max(_of_workers(samples[-1], lambda one: one.threads), default=None),
         "worker_allowed_cpus": _allowed_cpus(samples[-1]),
         "throttled_share": _rate(samples[0].cgroup_throttled_s, samples[-1].cgroup_throttled_s, seconds),
+        "cpu_slowed_share": _rate(samples[0].cpu_heat_s, samples[-1].cpu_heat_s, seconds),
         **_of_gpu(samples),
     }
     return BlockLoad(

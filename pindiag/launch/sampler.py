@@ -15,6 +15,7 @@ import psutil
 
 from pindiag.launch import cgroups
 from pindiag.launch.cpus import CpuTimes
+from pindiag.launch.heat import CpuHeat
 from pindiag.launch.load import block_load
 from pindiag.launch.nvml import NOTHING, Gpu
 from pindiag.launch.processes import NO_SHM, Tree
@@ -36,6 +37,7 @@ class MachineReader:
         self._memory_group = next(iter(cgroups.folders("memory", root)), None)
         self._cpu_group = next(iter(cgroups.folders("cpu", root)), None)
         self._times = CpuTimes(root)
+        self._heat = CpuHeat(root)
         self.cpus = self._times.cpus
         """CPUs that the target may run on."""
         self.quota_cpus = cgroups.cpu_quota(root)
@@ -52,6 +54,7 @@ class MachineReader:
             "cgroup_memory_bytes": self._memory_group and cgroups.memory_used_bytes(self._memory_group),
             "cgroup_throttled_s": self._cpu_group and cgroups.throttled_s(self._cpu_group),
             **self._times.read(),
+            "cpu_heat_s": self._heat.spent_s(),
             **{f"psi_{what}_s": self._pressure_s(what) for what in _PRESSURES},
         }
 

@@ -146,7 +146,7 @@ def turn(block: Line) -> tuple[int, int, str]:
 def is_disturbed(load: Line) -> bool:
     """Whether others took what the target wanted: its GPU's clocks, quota, virtual CPUs or CPUs."""
     target, foreign, quota, cpus = (load[name] for name in ("target_cpus", "foreign_cpus", "quota_cpus", "cpus"))
-    if (load["gpu_slowed_share"] or 0) >= 0.25:
+    if max(load["gpu_slowed_share"] or 0, load.get("cpu_slowed_share") or 0) >= 0.25:
         return True
     if target is None:
         return False

@@ -28,6 +28,7 @@ UNKNOWN = dict.fromkeys(
         {"throttled_share": 0.6},
         {"stolen_cpus": 0.1},
         {"gpu_slowed_share": 0.2},
+        {"cpu_slowed_share": 0.2},
     ],
 )
 def test_what_a_treatment_does_to_itself_is_no_disturbance(quiet):
@@ -44,6 +45,7 @@ def test_what_a_treatment_does_to_itself_is_no_disturbance(quiet):
             "the target queued 35 % of the time in which it wanted a CPU",
         ),
         ({"foreign_cpus": 4.4, "queued_share": None}, "others", "other processes and the kernel used 4.4 of 8 CPUs"),
+        ({"cpu_slowed_share": 0.3}, "heat", "heat held the CPUs' clocks down 30 % of the time"),
         ({"stolen_cpus": 0.4}, "host", "the host of this virtual machine took 0.4 CPUs away"),
         (
             {"throttled_share": 0.3, "quota_cpus": 4.0, "target_cpus": 1.5},

@@ -24,13 +24,30 @@ def load(*samples: Sample, cpus: int | None = 4, quota_cpus: float | None = None
 
 
 def test_what_is_neither_the_targets_nor_pindiags_is_foreign() -> None:
-    first = sample(10, process(1, cpu_s=5.0), usable_cpu_s=100.0, own_cpu_s=1.0, steal_s=3.0, cgroup_throttled_s=2.0)
-    last = sample(12, process(1, cpu_s=6.0), usable_cpu_s=105.0, own_cpu_s=1.2, steal_s=3.5, cgroup_throttled_s=2.4)
+    first = sample(
+        10,
+        process(1, cpu_s=5.0),
+        usable_cpu_s=100.0,
+        own_cpu_s=1.0,
+        steal_s=3.0,
+        cpu_heat_s=0.5,
+        cgroup_throttled_s=2.0,
+    )
+    last = sample(
+        12,
+        process(1, cpu_s=6.0),
+        usable_cpu_s=105.0,
+        own_cpu_s=1.2,
+        steal_s=3.5,
+        cpu_heat_s=0.9,
+        cgroup_throttled_s=2.4,
+    )
     found = load(first, sample(11), last, quota_cpus=3.0)
     assert (found.launch, found.t_ns, found.block, found.trial, found.seconds) == (2, 99, 7, "nw2", 2.0)
     assert (found.cpus, found.quota_cpus) == (4, 3.0)
     assert found.target_cpus == pytest.approx(0.5)
     assert found.foreign_cpus == pytest.approx((5.0 - 1.0 - 0.2) / 2)
+    assert found.cpu_slowed_share == pytest.approx(0.2)
     assert (found.stolen_cpus, found.throttled_share) == (pytest.approx(0.25), pytest.approx(0.2))
 
 
