@@ -124,7 +124,8 @@ def main() -> None:
     parser.add_argument("--budget", default="60s", help="of a real sweep (60s)")
     args = parser.parse_args()
     with command.kept(args.json) as figures:
-        figures.update(sweeps=0, claims=0, claimed=[], **simulations(SIMULATED))
+        figures.update(sweeps=0, claims=0, claimed=[])
+        figures.update(simulations(SIMULATED))
         count(real(0 if args.quick else args.sweeps, args.budget), figures)
 
 

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -289,6 +289,11 @@ def full(name: str, asked: argparse.Namespace, arguments: Sequence[str], folder:
     }
 
 
+def line(row: Mapping[str, object]) -> str:
+    """What is said of a sample when its sweep and its grid are done."""
+    return "{sample}: {recommended}, wall_ratio {wall_ratio}, regret {regret} {regret_ci95}".format_map(row)
+
+
 def block_s(journal: Journal) -> float:
     """The counted length that the sweep asked for, in the median of its blocks."""
     return statistics.median(order.seconds for launch in journal.launches for order in launch.block_orders)
@@ -301,7 +306,7 @@ def tried(journal: Journal) -> int:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; interrupted, the samples that are done."""
     parser = command.parser(__doc__, quick="two targets with planted waits, in less than a minute")
     parser.add_argument("samples", nargs="*", help="names of scripts in samples/; what follows -- are their arguments")
     parser.add_argument("--budget", default="5m")
@@ -312,10 +317,13 @@ def main() -> None:
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
-    with tempfile.TemporaryDirectory() as name:
+    with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cases = quick(folder) if asked.quick else [full(each, asked, arguments, folder) for each in asked.samples]
-    command.write({"cases": cases}, asked.json)
+        cases = quick(folder) if asked.quick else []
+        figures["cases"] = cases
+        for sample in [] if asked.quick else asked.samples:
+            cases.append(full(sample, asked, arguments, folder))
+            print(line(cases[-1]), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -129,3 +130,24 @@ def test_every_configuration_of_the_grid_is_launched_once_a_round(loader_argumen
     assert sorted(names[: len(grid)]) == sorted(names[len(grid) :]) == sorted(made.id for made in grid)
     assert [order.blocks[0].block for order in orders] == list(range(1, len(orders) + 1))
     assert {order.blocks[0].seconds for order in orders} == {1.5}
+
+
+def test_what_is_done_is_written_where_a_later_sample_is_interrupted(monkeypatch, tmp_path, capsys):
+    where = tmp_path / "figures.json"
+    row = {"sample": "a", "recommended": "nw0-pin0", "wall_ratio": 0.1, "regret": 0.01, "regret_ci95": (0.0, 0.02)}
+
+    def full(name, *_):
+        if name == "b":
+            raise KeyboardInterrupt
+        return row
+
+    monkeypatch.setattr(sweep_cost, "full", full)
+    monkeypatch.setattr("sys.argv", ["sweep_cost.py", "a", "b", "--json", str(where)])
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with pytest.raises(KeyboardInterrupt):
+        sweep_cost.main()
+    assert json.loads(where.read_text()) == {
+        "cases": [row | {"regret_ci95": [0.0, 0.02]}],
+        "cut_short": "KeyboardInterrupt",
+    }
+    assert capsys.readouterr().err == "a: nw0-pin0, wall_ratio 0.1, regret 0.01 (0.0, 0.02)\n"
