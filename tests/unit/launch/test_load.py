@@ -88,7 +88,7 @@ def test_what_the_platform_does_not_tell_is_none_with_a_reason() -> None:
     found = load(sample(0), sample(1), cpus=None)
     assert found.missing.keys() == {
         "cpus", "target_cpus", "foreign_cpus", "stolen_cpus", "queued_share", "throttled_share", "gpu_slowed_share",
-        "gpu_sm_clock_mhz",
+        "gpu_sm_clock_mhz", "cpu_slowed_share",
     }  # fmt: skip
     assert all(getattr(found, name) is None for name in found.missing)
 
