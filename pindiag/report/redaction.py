@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pindiag.model import Report, RunSpec
+from pindiag.model import Report, RunSpec, Safety
 from pindiag.redact import Redactor
 
 T = TypeVar("T")
@@ -61,6 +61,8 @@ _SENTENCES = frozenset(
     ]
 )
 """Fields that hold sentences of pindiag's: there a host called "worker" must not mask the word."""
+_SAFETY = frozenset(Safety.__struct_fields__)
+"""Of what the safety gate found: its reason is a sentence of pindiag's."""
 _QUOTING = frozenset(["script_error", "worker_crash"])
 """Causes whose sentences quote what the script said."""
 
@@ -134,7 +136,7 @@ def _is_said(key: str, parent: dict[str, Any]) -> bool:
     """Whether a field holds a sentence of pindiag's; one that quotes the script does not count."""
     if {parent.get("cause"), parent.get("primary_cause")} & _QUOTING or "calls" in parent:
         return False
-    return key in _SENTENCES
+    return key in _SENTENCES or (key == "reason" and parent.keys() == _SAFETY)
 
 
 def _is_ours(key: str, item: Any, parent: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pindiag.model import Report
+from pindiag.model import Report, Safety
 from pindiag.redact import Redactor
 from pindiag.report import redact, redact_report
 from pindiag.report.redaction import _walk
@@ -81,6 +81,11 @@ def test_a_host_or_user_called_by_an_ordinary_word_masks_none_in_our_sentences(n
         assert [(item.name, item.source) for item in after.evidence] == [
             (item.name, item.source) for item in before.evidence
         ]
+
+
+def test_what_the_safety_gate_says_is_a_sentence_of_ours():
+    said = Safety(status="passed", reason="No host buffer is written again while a copy may read it.")
+    assert redact(said, [msgspec.structs.replace(example.SPEC, host="host", user="copy")]) == said
 
 
 def test_a_host_called_by_an_ordinary_word_goes_from_what_the_script_said():
