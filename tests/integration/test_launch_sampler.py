@@ -57,7 +57,8 @@ def workers(sample: Sample) -> list[Process]:
 def test_held_memory(records: list[object]) -> None:
     spinning, holding = workers(counted(records)[-1])
     assert holding.rss_bytes - spinning.rss_bytes == pytest.approx(HELD_BYTES, rel=0.1)
-    memory = next(record for record in records if isinstance(record, MemoryRead))
+    begun, memory = (record for record in records if isinstance(record, MemoryRead))
+    assert (begun.phase, memory.phase) == ("settling", "counted")
     assert memory.reason is None
     assert memory.worker_pss_bytes == pytest.approx(HELD_BYTES, rel=0.1)
     assert memory.pss_bytes is not None and memory.worker_pss_bytes is not None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pindiag.launch.footprint import met
@@ -64,6 +65,13 @@ def test_a_tree_grows_by_what_each_worker_has_for_itself() -> None:
 def test_batches_in_shared_memory_are_no_workers_own() -> None:
     records = [*run(order(1, 0), order(2, 4)), read(1, 300), read(2, 60, 440, shm=180)]
     assert met(records).worker_bytes == 5 * MB
+
+
+def test_what_was_read_while_a_block_settled_is_left_out() -> None:
+    """Workers of the block before may be there still, and those of this one have copied nothing yet."""
+    early = msgspec.structs.replace(read(1, 400), phase="settling")
+    records = [*run(order(1, 0), order(2, 4)), early, read(1, 300), read(2, 60, 440, shm=0)]
+    assert met(records).worker_bytes == met([one for one in records if one is not early]).worker_bytes == 50 * MB
 
 
 def test_the_dearest_configuration_counts() -> None:
