@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -184,6 +185,20 @@ def test_calls_that_wait_are_answered_at_once_in_their_block_only(tmp_path):
     stale = next(group for group in ([*found] for _, found in groupby(waited_for)) if len(group) > 1)
     assert len(stale) > lazy.calls
     assert waited_for[-1] == len(waited_for) - 1
+
+
+def test_threads_and_cpus_of_workers_belong_to_the_block(tmp_path):
+    blocks = [
+        under(2, "as-written+worker_threads", "tweak", worker_threads=1),
+        under(3, "as-written+worker_affinity", "tweak", worker_affinity=True),
+        under(4, "as-written+fewer_intraop_threads", "tweak", fewer_intraop_threads=1),
+        under(5, "as-written"),
+    ]
+    result = live(tmp_path, TARGETS / "bound.py", environment={"OMP_NUM_THREADS": "2"}, blocks=blocks)
+    assert_all_counted(result, blocks)
+    given = len(os.sched_getaffinity(0))
+    steps = [tuple(map(int, line.split())) for line in result.output.splitlines()]
+    assert [seen for seen, _ in groupby(steps)] == [(1, 2, 2), (1, 1, 2), (given, 2, 2), (1, 2, 1), (1, 2, 2)]
 
 
 # --------------------------------------------------------------------------------------- what treatments leave behind
