@@ -33,6 +33,7 @@ from pindiag.store import RunDirectory, TraceEvent, read_trace
 if TYPE_CHECKING:
     from pindiag.fixes import Places
     from pindiag.model import Analysis
+    from pindiag.rules import Inputs
 
 
 def write(directory: RunDirectory, *, show_paths: bool) -> Report:
@@ -98,13 +99,11 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
         NotARun: the folder holds no run of this schema version.
     """
     from pindiag import rules
-    from pindiag.analysis import analyse
     from pindiag.analysis.pairs import between
 
     spec = directory.read_spec()
     records = directory.records()
-    traces, patch = _traces(directory, records), _patch(directory)
-    analysis = analyse(spec, records, directory.worker_batches(), traces, directory.places(), patch=patch)
+    analysis = _analysed(directory, spec, records)
     inputs = rules.Inputs.of(analysis, between(analysis))
     fixes = _fixes(analysis, records, read_sources(directory), root(spec))
     findings = [fixes.complete(finding) for finding in rules.judge(inputs)]
@@ -112,6 +111,26 @@ def assemble(directory: RunDirectory) -> tuple[Report, Drawing]:
     inputs = dataclasses.replace(inputs, recommendation=analysis.recommendation)
     verdict = _of_recording(rules.verdict(findings, inputs), spec)
     return _report(analysis, findings, verdict, rules.factors(inputs)), analysis.drawing
+
+
+def inputs_of(directory: RunDirectory) -> Inputs:
+    """All that rules are told of a run.
+
+    Raises:
+        NotARun: the folder holds no run of this schema version.
+    """
+    from pindiag import rules
+    from pindiag.analysis.pairs import between
+
+    analysis = _analysed(directory, directory.read_spec(), directory.records())
+    return rules.Inputs.of(analysis, between(analysis))
+
+
+def _analysed(directory: RunDirectory, spec: RunSpec, records: Sequence[AnyRecord]) -> Analysis:
+    from pindiag.analysis import analyse
+
+    traces, patch = _traces(directory, records), _patch(directory)
+    return analyse(spec, records, directory.worker_batches(), traces, directory.places(), patch=patch)
 
 
 def _of_recording(verdict: Verdict, spec: RunSpec) -> Verdict:

@@ -14,7 +14,7 @@ from pindiag.rules.rule import Options, Ruling, at_most, require, rule
     "launch_bound",
     title="The GPU waits for the script to launch its many small kernels",
     limit="Launching small kernels",
-    options={"own_share": 0.8, "kernel_share": 0.6, "main_cpu_share": 0.8, "gap_us": 50, "on_the_way_share": 0.5},
+    options={"own_share": 0.6, "kernel_share": 0.6, "main_cpu_share": 0.8, "gap_us": 50, "on_the_way_share": 0.5},
 )
 def launch_bound(facts: Facts, options: Options) -> Ruling:
     """The step launches many small kernels, and the GPU is done with each before the next one arrives.
@@ -24,10 +24,10 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
         idles between them, and neither a better loader nor a faster GPU helps.
 
     How it is decided:
-        With batches that are on the device already (`compute_only`) at least `own_share` of the step is left (0.8: what
-        the input costs is for other causes to name, but the step itself must be most of it); its kernels run at most
-        `kernel_share` of it (0.6: above, launching less could bring less than 1.67 ×, and gaps of other kinds explain
-        it as well); the main process is on a CPU at least
+        With batches that are on the device already (`compute_only`) at least `own_share` of the step is left (0.6: what
+        the input costs is for other causes to name, but the step itself must clearly be most of it); its kernels run at
+        most `kernel_share` of it (0.6: above, launching less could bring less than 1.67 ×, and gaps of other kinds
+        explain it as well); the main process is on a CPU at least
         `main_cpu_share` of the time (0.8: one that sleeps waits for something else); for at least `on_the_way_share`
         of the time in which the GPU ran nothing, the main thread was on the way to the next launch, in launching
         calls, operators and Python (0.5: otherwise it mostly waited itself, for its loader or for the GPU); and what
@@ -60,9 +60,9 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
     on_the_way = min(on_the_way / idle, 1.0) if idle > 0 else 0.0
     share = min(kernels / step, 1.0)
     gap_us = 1e3 * max(step - kernels, 0.0) / launches
-    own = ceiling is not None and ceiling.effect <= 1 / options["own_share"]
+    own_share = 1 / max(ceiling.effect, 1.0) if ceiling else 1.0
     return Ruling(
-        points=own
+        points=own_share >= options["own_share"]
         and share <= options["kernel_share"]
         and gap_us <= options["gap_us"]
         and cpu >= options["main_cpu_share"]
@@ -86,7 +86,7 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
             *facts.evidence("gpu_launches", "gpu_launch_share", "gpu_kernel_ms", "step_ms", "main_cpu_share"),
         ],
         settled_by='a run with `torch.compile(model, mode="reduce-overhead")` or a CUDA graph',
-        bound=at_most(1 - share),
+        bound=at_most(own_share - share),
         suspected_at_most=True,
         advice='Launch less: `torch.compile(model, mode="reduce-overhead")`, a CUDA graph, or fused optimizers.',
     )
