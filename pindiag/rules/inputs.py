@@ -126,8 +126,12 @@ class Experiment:
 
     @property
     def excluded(self) -> bool:
-        """It leaves no room for a gain worth having."""
-        return self.step.excluded
+        """It leaves no room for a gain worth having.
+
+        Without one of its stages training cannot be slower: where an ablation is, something disturbed it.
+        """
+        disturbed = self.trial.kind == "ablation" and self.step.slower
+        return self.step.excluded and not disturbed
 
 
 class Facts:

@@ -27,9 +27,10 @@ def compute_bound(facts: Facts, options: Options) -> Statement:
 
     How it is decided:
         Confirmed when replaying a batch that is already on the device (`compute_only`) leaves no room for a gain of
-        5 %. Without that experiment: suspected when waiting and copying together take less than `input_share` of
-        each step (0.15: taking them away entirely would bring less than 1.18 ×), and ruled out when they take more
-        or when any configuration was shown to be faster.
+        5 %, and not settled where that is shown to be slower than training, which only a disturbance explains. Without
+        that experiment: suspected when waiting and copying together take less than `input_share` of each step (0.15:
+        taking them away entirely would bring less than 1.18 ×), and ruled out when they take more or when any
+        configuration was shown to be faster.
 
     Example:
         A large convolutional network behind a loader with enough workers.
@@ -64,8 +65,7 @@ def compute_bound(facts: Facts, options: Options) -> Statement:
 
 
 def _by_ceiling(ceiling: Experiment, interval: tuple[float, float], facts: Facts) -> Statement:
-    low, high = interval
-    status: Status = "confirmed" if high < WORTH else "ruled_out" if low > WORTH else "not_settled"
+    status: Status = "confirmed" if ceiling.excluded else "ruled_out" if interval[0] > WORTH else "not_settled"
     return Statement(
         status=status,
         explanation=(
