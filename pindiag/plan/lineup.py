@@ -10,6 +10,7 @@ from pindiag.plan.budget import ENDING_SHARE, FRESH_SHARE, Budget
 from pindiag.plan.contenders import FEWEST_CONTENDERS, FEWEST_TRIED, WORTH_KNOWING, contenders
 from pindiag.plan.decision import decided
 from pindiag.plan.extras import ablations, transfers, tweaks
+from pindiag.plan.gates import MOST_GATED
 from pindiag.plan.known import Known
 from pindiag.plan.prediction import CLEARLY, Bound
 from pindiag.plan.search import Search
@@ -105,7 +106,8 @@ class Lineup:
     @cached_property
     def _later_s(self) -> float:
         ceilings_s = FEWEST_FOR_INTERVAL * self._budget.blocks_s([self._known.baseline, COMPUTE_ONLY])
-        windows_s = (1 + len(self.configurations)) * self._budget.window_s
+        gates = MOST_GATED if self._known.spec.sweep else 0
+        windows_s = (1 + len(self.configurations) + gates) * self._budget.window_s
         return min(ceilings_s + windows_s, ENDING_SHARE * self._race_s) + self.for_fresh_s
 
     @cached_property

@@ -227,17 +227,19 @@ class LiveRace:
     def _windows(self) -> NextBlocks | None:
         """One window for each configuration that was measured live, the baseline's first, as many as there is time.
 
-        The safety gate comes after them.
+        The safety gate comes after them, and has its time first: each of its passes starts a loader for a few batches,
+        as a window does.
         """
         treatments, ratios = self._journal.treatments, standings(self._journal)
         ran = {self._journal.trial(block.trial) for launch in self._launches for block in launch.counted}
         order = sorted(ran, key=lambda name: ratios[name].value if name in ratios else math.inf, reverse=True)
         measured = [name for name in order if name in treatments and treatments[name].kind == "configuration"]
         measured = [name for name in measured if not self._known.profiled(name)]
-        fitting = measured[: max(int(self._ending_s / self._budget.window_s), 0)]
+        gates = leaders_to_gate(self._journal)
+        left_s = self._ending_s - len(gates) * self._budget.window_s
+        fitting = measured[: max(int(left_s / self._budget.window_s), 0)]
         windows = [self._block(name, self._known.next_round - 1, treatments) for name in fitting]
         numbered = [msgspec.structs.replace(window, block=window.block + place) for place, window in enumerate(windows)]
-        gates = leaders_to_gate(self._journal)
         return NextBlocks(windows=numbered, gates=gates) if numbered or gates else None
 
     # ------------------------------------------------------------------------------------------------------ blocks
