@@ -100,6 +100,8 @@ def labels(trials: Sequence[Trial]) -> dict[str, str]:
 
 
 _NOT_RUN, _PREDICTED = "not run", "predicted at most"
+_RATE = re.compile(r"\b\d{4,} samples/s")
+"""A rate as a record says it: whole, and hard to read."""
 
 
 def without_figures(one: Trial) -> str | None:
@@ -108,6 +110,7 @@ def without_figures(one: Trial) -> str | None:
         return None
     word = _NOT_RUN if one.status in ("skipped", "predicted") else one.status
     reason, most = (one.reason or "").removeprefix(f"{_NOT_RUN}: "), one.predicted_samples_per_second
+    reason = _RATE.sub(lambda written: figures.rate(float(written[0].partition(" ")[0])), reason)
     predicted = "" if most is None or _PREDICTED in reason else f"{_PREDICTED} {figures.rate(most)}"
     said = "; ".join(part for part in (reason, predicted) if part)
     return f"{word}: {said}" if said else word

@@ -44,6 +44,8 @@ class View:
     workers_chart: Chart | None
     sweep_chart: Chart | None
     sweep_table: tables.Table | None
+    not_run: list[tables.Line]
+    """Rows beside the table, where they would hide those that were measured."""
     cost_table: tables.Table | None
     beside_table: tables.Table | None
     beside_details: list[details.Shown]
@@ -112,6 +114,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
     spoken = names.spoken_stage(finding)
     by_trial = {one.row.trial.id: one for one in steps}
     over_time = conclusions.machine(drawing.series, drawing.series_reason, report)
+    table, not_run = sweep.parted(tables.trials(configurations, by_trial, tables.SPEED, with_isolation=True))
     machine_chart, holes = time.machine_chart(drawing, over_time)
     of_script = [f for f in report.facts if f.trial == report.baseline and f.name.startswith("script_")]
     return View(
@@ -132,7 +135,8 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         experiments=why.experiments(report, found, links),
         workers_chart=why.workers_chart(report, found),
         sweep_chart=sweep.chart(configurations, report),
-        sweep_table=tables.trials(configurations, by_trial, tables.SPEED, with_isolation=True),
+        sweep_table=table,
+        not_run=not_run,
         cost_table=tables.trials(measured, by_trial, tables.COST),
         beside_table=tables.trials(measured, by_trial, tables.beside(report)),
         beside_details=details.shown(report, measured, details.WORKERS, details.PINNING),

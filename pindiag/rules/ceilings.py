@@ -22,9 +22,6 @@ WORDS = {
     "worker_threads": "one native thread in each worker",
     "fewer_intraop_threads": "half as many threads in the training process",
     "worker_affinity": "all CPUs open to the workers",
-    "worker_threads": "one native thread in each worker",
-    "fewer_intraop_threads": "half as many threads in the training process",
-    "worker_affinity": "all CPUs open to the workers",
 }
 
 

@@ -13,7 +13,7 @@ from pindiag.report.charts._svg import Chart, Row
 from pindiag.report.rows import batch_sizes
 
 MOST_NOT_RUN = 6
-"""Rows of the chart that were not run: more would hide those that were."""
+"""Rows of the chart, or of the table, that were not run: more would hide those that were."""
 
 
 def heading(rows: Sequence[Row], report: Report) -> str:
@@ -41,6 +41,16 @@ def chart(rows: Sequence[Row], report: Report) -> Chart | None:
         f"Dot: geometric mean{drawn}.{hollow} The scale is logarithmic.{band}"
     )
     return Chart(sweep.chart(shown, floor, title), title, caption)
+
+
+def parted(table: tables.Table | None) -> tuple[tables.Table | None, list[tables.Line]]:
+    """A table without the rows of what was not run, and these, where they are so many that they would hide the rest."""
+    if table is None:
+        return None, []
+    not_run = [line for line in table.lines if line.row.trial.status in ("skipped", "predicted")]
+    if len(not_run) <= MOST_NOT_RUN:
+        return table, []
+    return tables.Table(table.columns, [line for line in table.lines if line not in not_run]), not_run
 
 
 def _shown(rows: Sequence[Row]) -> list[Row]:

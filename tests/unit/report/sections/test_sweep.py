@@ -221,3 +221,19 @@ def test_of_what_was_not_run_the_chart_has_only_what_promised_most():
     shown = set(re.findall(r">(idle \d+)<", made.svg))
     assert shown == {f"idle {n}" for n in range(6, 12)}
     assert "6 more were not run and promised no more; the table has them." in made.caption
+
+
+def test_many_that_were_not_run_stand_beside_the_table_with_their_reasons():
+    report = example.confirmed()
+    chosen = {report.baseline, report.recommendation.trial}
+    why = "predicted at most 7736 samples/s, because the pin thread takes that long for a batch"
+    left_out = [one.id for one in report.trials if one.id not in chosen and one.kind == "configuration"]
+    assert len(left_out) > sweep.MOST_NOT_RUN
+    for trial in left_out:
+        report = changed(report, trial, status="skipped", reason=why, samples_per_second=None, versus_baseline=None)
+    page = shown(report)
+    assert {line.row.trial.id for line in page.sweep_table.lines} == chosen
+    assert {line.row.trial.id for line in page.not_run} == set(left_out)
+    assert page.not_run[0].failed == f"not run: {why}".replace("7736", "7\u202f740")
+    report = changed(report, left_out[0], status="failed", reason="out of memory")
+    assert left_out[0] in {line.row.trial.id for line in shown(report).sweep_table.lines}
