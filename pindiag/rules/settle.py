@@ -184,7 +184,7 @@ def _is_small(ratio: float | None, least: float) -> bool:
 def _severity(status: Status, best: Experiment | None, bound: float | None) -> Severity | None:
     if status == "confirmed" and best is not None:
         return "high" if best.effect >= HIGH else "medium" if best.effect >= MEDIUM else "low"
-    if status == "not_settled" and (_is_small(bound, SUSPECT) or _is_small(best and best.effect, MEDIUM)):
+    if status == "not_settled" and (_is_small(bound, SUSPECT) or _is_small(best.effect if best else None, MEDIUM)):
         return None
     if status in OPEN:
         return "medium" if bound is not None and bound >= HIGH else "low"

@@ -207,7 +207,8 @@ def test_everything_can_be_done_from_the_keyboard(browser, files):
     """Tab comes to all that can be used, shows where it is, and Enter uses it."""
     with opened(browser, files / "confirmed.html", bypass_csp=True) as (page, _, _):
         page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
-        usable = page.locator("a[href]:not([tabindex='-1']):visible, button:visible, summary:visible, [tabindex='0']:visible")
+        kinds = ("a[href]:not([tabindex='-1'])", "button", "summary", "[tabindex='0']")
+        usable = page.locator(", ".join(f"{kind}:visible" for kind in kinds))
         page.evaluate(FOCUSED)
         for _ in range(usable.count()):
             page.keyboard.press("Tab")
