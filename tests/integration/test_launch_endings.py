@@ -40,7 +40,9 @@ def test_ordinary_launches(tmp_path: Path, mark: str) -> None:
     assert (ended.status, ended.reason) == ("ok", None)
     kinds = [type(record) for record in made.records]
     assert kinds[0] is Machine and kinds[-1] is RunEnded
-    assert kinds.count(LaunchBegan) == kinds.count(Block) == kinds.count(MemoryRead) == kinds.count(LaunchEnded) == 2
+    assert kinds.count(LaunchBegan) == kinds.count(Block) == kinds.count(LaunchEnded) == 2
+    read = [record.phase for record in made.records if isinstance(record, MemoryRead)]
+    assert read == ["settling", "counted", "settling", "counted"]
     assert kinds.count(FilesSettled) == 3
     assert heard == made.records
     launches = [record for record in made.records if isinstance(record, LaunchEnded)]
