@@ -82,6 +82,9 @@ _COMMON_NAMES = frozenset(
 )
 """Names that identify nobody and are words of every report."""
 
+_FOLDERS_OF_SHELLS = ("PWD", "OLDPWD")
+"""Every shell sets them: the working directory, no password, and all that lies below it is told by its relative path."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Redactor:
@@ -110,7 +113,8 @@ class Redactor:
     @classmethod
     def here(cls, cwd: str, args: Sequence[str] = (), *, paths: bool = True) -> Redactor:
         """A redactor for this machine, user and environment, and for the target's working directory and arguments."""
-        secrets = {*secret_values(args), *secret_values([f"{name}={value}" for name, value in os.environ.items()])}
+        environment = [f"{name}={value}" for name, value in os.environ.items() if name not in _FOLDERS_OF_SHELLS]
+        secrets = {*secret_values(args), *secret_values(environment)}
         return cls(**whoami(), cwd=cwd, secrets=_longest_first(secrets), paths=paths)
 
     def __call__(self, text: str) -> str:
