@@ -83,7 +83,7 @@ _COMMON_NAMES = frozenset(
 """Names that identify nobody and are words of every report."""
 
 _FOLDERS_OF_SHELLS = ("PWD", "OLDPWD")
-"""Every shell sets them: the working directory, no password, and all that lies below it is told by its relative path."""
+"""Every shell sets them: folders, no passwords; what lies below the working directory is told by its relative path."""
 
 
 @dataclasses.dataclass(frozen=True)
