@@ -54,12 +54,17 @@ class Lineup:
         return swappable and not self._known.out(made.id)
 
     def known_well(self, extra: str) -> bool:
-        """Whether a tweak's or an ablation's ratio is known as well as it needs to be."""
+        """Whether a tweak's or an ablation's ratio is known as well as it needs to be.
+
+        A ceiling, or a tweak that brings nothing, once it is beyond or below what is worth knowing; a tweak that brings
+        something is a fix, whose gain is told.
+        """
         ratio = self._beside.get(extra)
         if ratio is None or ratio.ci95 is None or ratio.half_width is None:
             return False
-        told = extra == COMPUTE_ONLY and not ratio.ci95[0] <= WORTH_KNOWING <= ratio.ci95[1]
-        return told or ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
+        told = not ratio.ci95[0] <= WORTH_KNOWING <= ratio.ci95[1]
+        brings = ratio.ci95[0] > WORTH_KNOWING and self._known.journal.treatments[extra].kind == "tweak"
+        return (told and not brings) or ratio.count >= ENOUGH_ROUNDS or ratio.half_width <= KNOWN_WELL
 
     @property
     def asks_compute_only(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,7 +16,7 @@ from pindiag.model import Block, BlockOrder, NextBlocks, Treatment
 from pindiag.plan.budget import Budget
 from pindiag.plan.contenders import FEWEST_TRIED
 from pindiag.plan.gates import leaders_to_gate
-from pindiag.plan.known import Known, gave_up
+from pindiag.plan.known import SHORT_BLOCK_S, Known, gave_up
 from pindiag.plan.lineup import ENOUGH_ROUNDS, Lineup
 from pindiag.plan.start_up import lengthened
 from pindiag.plan.threads import Threads
@@ -24,8 +25,10 @@ from pindiag.race import drifts, standings
 from pindiag.stats import FEWEST_FOR_INTERVAL
 
 LEAST_STEPS = 3
-LEAST_COUNTED_S = 1.2
-"""What a block of so many steps is to last at the fastest pace so far, so that it still lasts a second."""
+LEAST_COUNTED_S = 1.1
+"""What a block of so many steps is to last at its usual pace, so that it lasts about a second at a faster one."""
+MANY_STEPS = 250
+"""A block of so many steps tells as much in a second as in longer: beyond, what differs is the block, not its steps."""
 
 
 class LiveRace:
@@ -246,7 +249,7 @@ class LiveRace:
 
     def _block(self, trial: str, number: int, known: Mapping[str, Treatment]) -> BlockOrder:
         made = known[trial]
-        order = lengthened(self._known.block(number, trial), self._known)
+        order = self._as_long_as_it_tells(self._known.block(number, trial))
         return msgspec.structs.replace(
             order,
             steps=order.steps or self._steps(made, order.seconds),
@@ -254,17 +257,29 @@ class LiveRace:
             intraop_threads=self._threads.under(made),
         )
 
+    def _as_long_as_it_tells(self, order: BlockOrder) -> BlockOrder:
+        """Longer where starting workers is dear, shorter where the script as written makes many steps a second."""
+        longer, step_s = lengthened(order, self._known), self._step_s(self._known.baseline)
+        if longer.seconds > order.seconds or step_s is None or step_s * MANY_STEPS > SHORT_BLOCK_S:
+            return longer
+        return msgspec.structs.replace(order, seconds=SHORT_BLOCK_S)
+
     def _steps(self, made: Treatment, seconds: float) -> int | None:
-        """So many that the counted part lasts its time at the pace of earlier blocks; None before the first."""
-        step_s = [
+        """So many that the counted part lasts its time at the usual pace of earlier blocks; None before the first."""
+        step_s = self._step_s(made.id)
+        if step_s is None:
+            return None
+        return max(LEAST_STEPS, 2 * queue(made.configuration), math.ceil(max(seconds, LEAST_COUNTED_S) / step_s))
+
+    def _step_s(self, trial: str) -> float | None:
+        """Seconds of a step, in the median of earlier blocks."""
+        found = [
             block.seconds / block.steps
             for launch in self._launches
             for block in launch.counted
-            if self._journal.trial(block.trial) == made.id and block.steps > 0
+            if self._journal.trial(block.trial) == trial and block.steps > 0
         ]
-        if not step_s:
-            return None
-        return max(LEAST_STEPS, 2 * queue(made.configuration), math.ceil(max(seconds, LEAST_COUNTED_S) / min(step_s)))
+        return statistics.median(found) if found else None
 
 
 def _has(order: NextBlocks, trial: str) -> bool:
