@@ -1,8 +1,9 @@
 """How often pindiag is right about scripts whose truth is known, and how often it accuses what is not to blame.
 
     python benchmarks/accuracy.py --quick --json -
-    python benchmarks/accuracy.py --budget 90s --only slow_reads --only healthy_cached --json PATH
+    python benchmarks/accuracy.py slow_reads healthy_cached --budget 90s --json PATH
     python benchmarks/accuracy.py --recorded --json -
+    python benchmarks/accuracy.py --merge PATH PATH ... --json PATH
 
 Prints {"right", "total", "false_accusations", "cases": [{"sample", "where", "recording", "cause", "status", "accepted",
 "never", "right", "why"}]}. samples/truth.toml says what may stand first in the report of a sample, and what must not be
@@ -11,26 +12,25 @@ accused falsely, and what else holds is confirmed or suspected. "why" says what 
 
 Sweeps each sample as a user does, with its own arguments, on the machine that this runs on. With --recorded it judges
 the runs of tests/data by today's rules instead, whatever machine they come from. Interrupted, it prints what it has.
+To sweep several at a time, start a process for each, with CPUs of its own, and merge what they wrote.
 
 With --quick two samples are swept, a slow one and a healthy one, in short.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import command
 import torch
+from product import NoReport, report_of
 from recordings import DATA, SAMPLES, Truth, recordings, truths, where
 
 from pindiag import api
-from pindiag.errors import PindiagError
 from pindiag.model import Finding, Report
-from pindiag.store import RunDirectory
 
 QUICK = ("healthy_cached", "slow_reads")
 QUICK_BUDGET = "14s"
@@ -106,17 +106,12 @@ def live(only: Sequence[str], budget: str, further: Sequence[str]) -> Iterator[C
 
 def swept(sample: str, place: str, truth: Truth, options: Sequence[str]) -> Case:
     """One sample, run as a user does. A script that fails by itself leaves a report too."""
-    print(sample, file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="pindiag-") as folder:
         run = Path(folder) / sample
-        script = str(SAMPLES / f"{sample}.py")
-        asked = [sys.executable, "-m", "pindiag", "run", script, "--sweep", "-q", "-o", str(run), *options]
-        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
         try:
-            report = RunDirectory.open(run).read_report()
-        except PindiagError as error:
-            said = done.stderr.strip().splitlines()[-1:] or [str(error)]
-            return unmade(sample, place, f"no report, exit code {done.returncode}: {said[0]}")
+            report = report_of([str(SAMPLES / f"{sample}.py"), "--sweep", "-q", "-o", str(run), *options], run)
+        except NoReport as error:
+            return unmade(sample, place, str(error))
     return case(sample, place, truth, report)
 
 
@@ -130,29 +125,40 @@ def summary(cases: Sequence[Case]) -> dict[str, object]:
     }
 
 
+def line(judged: Case) -> str:
+    """What was seen of one sample, in words."""
+    said = "right" if judged["right"] else f"wrong: {judged['why']}"
+    return f"{judged['sample']} ({judged['where']}): {judged['cause']} {judged['status']}; {said}"
+
+
 def main() -> None:
     """Judge and print."""
     parser = command.parser(__doc__, quick=f"two samples, {QUICK_BUDGET} each, without verification")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a sample; may be given again")
+    parser.add_argument("samples", nargs="*", help="names of scripts in samples/ (default: all)")
     parser.add_argument("--budget", default="60s", help="of each sweep (default: %(default)s)")
     words = "judge the recordings in the folders of FOLDER (default: %(const)s)"
     parser.add_argument("--recorded", nargs="?", type=Path, const=DATA, metavar="FOLDER", help=words)
+    command.add_merge(parser)
     asked = parser.parse_args()
-    unknown = set(asked.only) - set(truths())
+    unknown = set(asked.samples) - set(truths())
     if unknown:
         parser.error(f"samples/truth.toml knows no {' and no '.join(sorted(unknown))}")
-    if asked.recorded:
-        judged = recorded(asked.only, asked.recorded)
+    judged: Iterable[Case]
+    if asked.merge:
+        judged = command.cases_of(asked.merge)
+    elif asked.recorded:
+        judged = recorded(asked.samples, asked.recorded)
     elif asked.quick:
-        judged = live(asked.only or QUICK, QUICK_BUDGET, ["--no-verify"])
+        judged = live(asked.samples or QUICK, QUICK_BUDGET, ["--no-verify"])
     else:
-        judged = live(asked.only, asked.budget, [])
+        judged = live(asked.samples, asked.budget, [])
     cases: list[Case] = []
     with command.kept(asked.json) as figures:
         figures.update(summary(cases))
         for each in judged:
             cases.append(each)
             figures.update(summary(cases))
+            print(line(each), file=sys.stderr)
 
 
 if __name__ == "__main__":

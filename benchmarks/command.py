@@ -25,6 +25,17 @@ def at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(words[:at]), list(words[at + 1 :])
 
 
+def add_merge(to: argparse.ArgumentParser) -> None:
+    """Let a benchmark put together what several of its processes wrote."""
+    words = "measure nothing, and print the cases of these results as one"
+    to.add_argument("--merge", nargs="+", type=Path, default=[], metavar="PATH", help=words)
+
+
+def cases_of(results: Sequence[Path]) -> list[dict[str, object]]:
+    """The cases of several results, in order."""
+    return [case for path in results for case in json.loads(path.read_text())["cases"]]
+
+
 def write(figures: Mapping[str, object], where: str) -> None:
     """Write the figures as one line of JSON."""
     text = json.dumps(figures) + "\n"

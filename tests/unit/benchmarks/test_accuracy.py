@@ -81,7 +81,7 @@ def test_a_run_without_a_report_is_not_right():
 
 
 def test_an_unknown_sample_is_refused(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["accuracy.py", "--only", "rows"])
+    monkeypatch.setattr("sys.argv", ["accuracy.py", "rows"])
     with pytest.raises(SystemExit, match="2"):
         accuracy.main()
     assert "knows no rows" in capsys.readouterr().err
