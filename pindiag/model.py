@@ -1422,7 +1422,10 @@ class Factor(Base, frozen=True, kw_only=True):
 
 
 class Recommendation(Base, frozen=True, kw_only=True):
-    """The cheapest configuration within 2 % of the best; the baseline's id means: keep what you have."""
+    """The cheapest configuration within 2 % of the best, and what comes before it.
+
+    The baseline's id means: keep what you have.
+    """
 
     trial: str
     configuration: Configuration
@@ -1430,12 +1433,18 @@ class Recommendation(Base, frozen=True, kw_only=True):
     firmness: Literal["verified", "measured", "provisional"]
     frontier: list[str]
     fix: Fix | None = None
-    """The change that makes it of the script as written; None: keep what you have, or no gain was shown."""
+    """The change that comes first: the line of code that `tweak` stands for, or what makes the configuration of the
+    script as written; None: keep what you have, or no gain was shown."""
+    tweak: str | None = None
+    """The trial of a tweak whose gain is clearly larger than the configuration's; None: the configuration comes first.
+    """
 
 
 class Verification(Base, frozen=True, kw_only=True):
-    """Fresh launches of baseline and recommendation in alternating order."""
+    """Fresh launches of the script as written and of what comes first, in alternating order."""
 
+    trial: str | None = None
+    """What was verified: a configuration, or a tweak."""
     pairs: int
     launches: list[int]
     baseline_samples_per_second: list[float]
@@ -1448,7 +1457,7 @@ class Verification(Base, frozen=True, kw_only=True):
     None without a live ratio or without an interval.
     """
     live_ratio: float | None = None
-    """Of the same configuration in the live race."""
+    """Of the same trial in the live race."""
     live_ci95: tuple[float, float] | None = None
     epochs: int | None = None
     """Natural epochs that each launch covered at least, start-up of workers and what the script does between its
