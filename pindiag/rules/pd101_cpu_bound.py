@@ -72,6 +72,7 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         experiments=more_workers(facts),
         settled_by="a run with more workers, or on batches that are ready,",
         bound=at_most(wait),
+        accounted=at_most(wait * made.busy_share * made.cpu_share),
         ceiling=ceilings.perfect_loader(facts),
         ceiling_shows=makers_are_the_limit(facts),
         at_limit=ceilings.as_slow_as_training(alone),

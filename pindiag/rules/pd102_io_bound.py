@@ -67,6 +67,7 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
         experiments=more_workers(facts),
         settled_by="a run with more workers, or with the data on a faster disk,",
         bound=at_most(wait),
+        accounted=at_most(wait * made.busy_share * (1 - made.cpu_share)),
         ceiling=ceilings.perfect_loader(facts),
         ceiling_shows=makers_are_the_limit(facts),
         at_limit=ceilings.as_slow_as_training(ceilings.workers_alone(facts)),

@@ -61,6 +61,7 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         experiments=[*_without_workers(facts), *(fewer_workers(facts) if calm else [])],
         settled_by="a run without workers",
         bound=at_most(wait),
+        accounted=at_most(wait * (1 - made.busy_share)),
         ceiling=ceilings.perfect_loader(facts),
         ceiling_shows=hand_off_is_the_limit(facts),
         at_limit=hand_off_is_the_limit(facts),

@@ -68,6 +68,7 @@ def collate_bound(facts: Facts, options: Options) -> Ruling:
         experiments=more_workers(facts),
         settled_by="a run with more workers, or on batches that are ready,",
         bound=at_most(wait),
+        accounted=at_most(wait * made.busy_share * share),
         ceiling=ceilings.perfect_loader(facts),
         ceiling_shows=mostly and makers_are_the_limit(facts),
         at_limit=mostly and ceilings.as_slow_as_training(ceilings.workers_alone(facts)),

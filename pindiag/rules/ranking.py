@@ -5,7 +5,15 @@ An ablation confirms too: with the stage taken away the script was faster. But i
 nobody can train that way, so its ratio only bounds what a fix can bring. Of two causes, one shown by a change that
 brought `a` and one shown by a ceiling `b`, the latter holds training back more where what is left of it after the
 former is mended, `b / a`, still exceeds `a`. So a cause shown by its ceiling alone ranks by the square root of that
-ceiling: it never displaces a measured fix merely because ceilings are larger numbers. Where the intervals of the first
+ceiling: it never displaces a measured fix merely because ceilings are larger numbers.
+
+Open causes rank likewise. One that was tried ranks by what that gave, though it does not settle it. Of one that was
+not, all that is known is that it lies between nothing and what its own facts account for (of the wait, that part in
+which those are at work whom the cause blames): it ranks by the middle of that on a log scale, the square root. So a
+cause does not come first because nobody has tried it, and where its share of the evidence passes a threshold it comes
+in with as little weight as it had before.
+
+Where the intervals of the first
 few effects overlap, none of them is shown to be the largest, and the stage that alone is as slow as training goes
 first.
 """

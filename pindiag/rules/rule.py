@@ -7,7 +7,6 @@ and of a cause of slowness only where such a trial was faster.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +35,8 @@ class Ruling:
     """The experiment that would settle it."""
     bound: float | None = None
     """The ratio that removing it could give at most."""
+    accounted: float | None = None
+    """The same of the part that the cause's own facts account for: an open cause ranks by it. None: all of it."""
     remedy: Mapping[str, bool | int | None] = field(default_factory=dict)
     """What to change while no experiment has shown a change to help."""
     against: list[Evidence] = field(default_factory=list)
@@ -70,6 +71,12 @@ class Ruling:
             return self.bound
         above = max(self.ceiling.effect, 1.0)
         return above if self.bound is None or self.ceiling.over.kind == "configuration" else min(above, self.bound)
+
+    @property
+    def own(self) -> float | None:
+        """What removing it could give by its own facts; a ceiling is that of all causes of its stage."""
+        known = [ratio for ratio in (self.accounted, self.bound, self.most) if ratio is not None]
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +132,8 @@ class Judged:
     best: Experiment | None = None
     bound: float | None = None
     at_limit: bool = False
-
-    @property
-    def effect(self) -> float:
-        """What removing the cause gave, or could give, as far as ranks go; 1 where nobody knows."""
-        if self.best and self.finding.status == "confirmed":
-            return math.sqrt(self.best.effect) if self.best.trial.kind == "ablation" else self.best.effect
-        return 1.0 if self.bound is None else self.bound
+    effect: float = 1.0
+    """What removing the cause gave, or may give, as far as ranks go; 1 where nobody knows."""
 
     @property
     def slight(self) -> bool:

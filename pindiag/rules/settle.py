@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -76,7 +77,17 @@ def settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
         fixes=fixes(ruling, best, facts) if status in ("confirmed", "suspected") else [],
         experiment=ruling.settled_by.rstrip(",") if status in OPEN else None,
     )
-    return Judged(found, each, best if faster else None, bound, ruling.at_limit)
+    return Judged(
+        found, each, best if faster else None, bound, ruling.at_limit, _effect(status, best, ruling.own, bound)
+    )
+
+
+def _effect(status: Status, best: Experiment | None, own: float | None, bound: float | None) -> float:
+    """What ranks the cause: what its experiment gave, else the middle of what it may give, on a log scale."""
+    if best is None or status not in ("confirmed", "not_settled"):
+        return 1.0 if own is None else math.sqrt(max(own, 1.0))
+    gave = math.sqrt(max(best.effect, 0.0)) if best.trial.kind == "ablation" else best.effect
+    return gave if status == "confirmed" or bound is None else min(gave, bound)
 
 
 def _room(best: Experiment | None, bound: float | None) -> float | None:
