@@ -466,3 +466,34 @@ def test_an_unsettled_cause_whose_removal_ran_slower_is_not_the_primary_one_and_
     assert by_cause(findings)["worker_ipc_bound"].status == "not_settled"
     assert by_cause(findings)["worker_ipc_bound"].fixes == []
     assert rules.primary(findings).cause == "no_difference"
+
+
+SHORT_OF_CPUS = {"wait_share": 0.2, "worker_fetch_cpu_share": 0.95, "target_cpu_share": 0.95}
+UNSETTLED = {
+    "nw0-pin0": {"ratio": 1.2, "ci": [0.8, 1.7], "rounds": 4},
+    "compute_only": {"ratio": 3.3, "ci": [3.0, 3.6]},
+}
+
+
+def open_ones(busy, wait=0.2, trials=UNSETTLED):
+    facts_ = {**SHORT_OF_CPUS, "wait_share": wait, "worker_busy_share": busy}
+    findings = rules.judge(inputs(baseline="nw4-pin0", facts_=facts_, trials=trials))
+    causes = ("cpu_bound", "worker_ipc_bound")
+    return [each.cause for each in findings if each.cause in causes and each.status in ("suspected", "not_settled")]
+
+
+def test_a_cause_that_nobody_tried_does_not_come_first_because_its_stage_has_a_high_ceiling():
+    assert open_ones(busy=0.49) == ["worker_ipc_bound"]
+    assert open_ones(busy=0.51) == ["worker_ipc_bound", "cpu_bound"]
+
+
+def test_it_does_where_its_own_facts_account_for_more_than_an_experiment_gave():
+    assert open_ones(busy=0.75, wait=0.8) == ["cpu_bound", "worker_ipc_bound"]
+
+
+@pytest.mark.parametrize(("cpu_share", "first"), [(0.8, "cpu_bound"), (0.3, "io_bound")])
+def test_untried_causes_come_in_the_order_of_what_their_facts_account_for(cpu_share, first):
+    facts_ = {"wait_share": 0.5, "worker_busy_share": 0.7, "worker_fetch_cpu_share": cpu_share}
+    findings = rules.judge(inputs(baseline="nw4-pin0", facts_=facts_))
+    suspected = [each.cause for each in findings if each.status == "suspected" and each.severity]
+    assert suspected[:2] == [first, "worker_ipc_bound"]
