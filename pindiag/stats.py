@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+
+from pindiag import student
 
 CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 3
@@ -44,11 +45,6 @@ class Mean:
         return None if self.ci95 is None else (math.log(self.ci95[1]) - math.log(self.ci95[0])) / 2
 
 
-def student_quantile(probability: float, freedom: float) -> float:
-    """Quantile of Student's t."""
-    return float(special.stdtrit(freedom, probability))
-
-
 def geometric_mean(values: Sequence[float]) -> Mean:
     """Geometric mean of positive values, with the t-interval of their logarithms.
 
@@ -63,14 +59,14 @@ def geometric_mean(values: Sequence[float]) -> Mean:
         return Mean(math.exp(mean), None, count, None)
     spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
     error = spread / math.sqrt(count)
-    half = student_quantile((1 + CONFIDENCE) / 2, count - 1) * error
+    half = student.quantile((1 + CONFIDENCE) / 2, count - 1) * error
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, count - 1))
 
 
 def _p_value(mean: float, error: float, freedom: float) -> float:
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * special.stdtr(freedom, -abs(mean / error)))
+    return 2 * student.cdf(-abs(mean / error), freedom)
 
 
 def expected_gain(ratio: Mean) -> float:
@@ -82,7 +78,7 @@ def expected_gain(ratio: Mean) -> float:
     if error == 0:
         return max(mean, 0.0)
     density = math.exp(-((mean / error) ** 2) / 2) / math.sqrt(2 * math.pi)
-    return error * density + mean * float(special.ndtr(mean / error))
+    return error * density + mean * student.normal_cdf(mean / error)
 
 
 def median(values: Sequence[float]) -> float:
@@ -156,7 +152,7 @@ def unpaired(base: Sequence[float], new: Sequence[float]) -> Mean:
         return Mean(math.exp(mean), (math.exp(mean), math.exp(mean)), count, _p_value(mean, 0, 1))
     # Welch and Satterthwaite: sides of unlike spread have the degrees of freedom of neither.
     freedom = sum(errors) ** 2 / sum(one**2 / (len(logs) - 1) for one, logs in zip(errors, sides, strict=True))
-    half = student_quantile((1 + CONFIDENCE) / 2, freedom) * error
+    half = student.quantile((1 + CONFIDENCE) / 2, freedom) * error
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, freedom))
 
 
@@ -174,13 +170,13 @@ def differ(one: Mean, other: Mean) -> bool | None:
         return apart > 0
     spread = zip(squares, (one.count, other.count), strict=True)
     freedom = sum(squares) ** 2 / sum(square**2 / (count - 1) for square, count in spread)
-    return apart > student_quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(sum(squares))
+    return apart > student.quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(sum(squares))
 
 
 def _error(mean: Mean) -> float | None:
     """The standard error of the logarithm."""
     half = mean.half_width
-    return None if half is None else half / student_quantile((1 + CONFIDENCE) / 2, mean.count - 1)
+    return None if half is None else half / student.quantile((1 + CONFIDENCE) / 2, mean.count - 1)
 
 
 @dataclass(frozen=True)
@@ -226,5 +222,5 @@ def noise_floor(rates: Iterable[Rate], baseline: str) -> tuple[float | None, int
     if len(logs) < FEWEST_FOR_INTERVAL:
         return None, len(logs)
     spread = math.sqrt(sum(value * value for value in logs) / len(logs))
-    half = student_quantile((1 + CONFIDENCE) / 2, len(logs)) * spread / math.sqrt(len(logs))
+    half = student.quantile((1 + CONFIDENCE) / 2, len(logs)) * spread / math.sqrt(len(logs))
     return math.exp(half), len(logs)

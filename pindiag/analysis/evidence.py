@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pindiag.analysis.gpu import gpu_step, with_cure
+from pindiag.analysis.main_thread import MainThread
 from pindiag.analysis.samplers import Window, sampler_figures
 from pindiag.analysis.stages import Totals
 from pindiag.analysis.trace import Event
@@ -206,7 +207,12 @@ class TrialEvidence:
         found = self.run.found
         if found is None or found.accelerator is None:
             return "no accelerator"
-        return self.trace if isinstance(self.trace, str) else gpu_step(self.trace, found.accelerator)
+        return self.trace if isinstance(self.trace, str) else gpu_step(self.trace, found.accelerator, self.main_thread)
+
+    @cached_property
+    def main_thread(self) -> MainThread | None:
+        """What its main thread did in the profiler window; None where no trace marks a step."""
+        return None if isinstance(self.trace, str) else MainThread.of(self.trace)
 
     @cached_property
     def memory(self) -> list[MemoryRead]:

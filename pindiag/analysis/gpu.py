@@ -6,6 +6,7 @@ there pinned and pageable cannot be told apart.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,12 +29,15 @@ REFUSED = (
 _CLUTTER = re.compile(r"^void |at::native::|\(anonymous namespace\)::")
 
 
-def gpu_step(events: Sequence[Event], accelerator: str | None = "cuda") -> GpuStep | str:
+def gpu_step(
+    events: Sequence[Event], accelerator: str | None = "cuda", main: MainThread | None = None
+) -> GpuStep | str:
     """The GPU in a mean step of the window, or the reason why the trace does not tell.
 
     Args:
         events: of the trace.
         accelerator: as torch calls its type.
+        main: the main thread in these events, where somebody has found it already.
     """
     bounds = window(events)
     if bounds is None:
@@ -50,7 +54,7 @@ def gpu_step(events: Sequence[Event], accelerator: str | None = "cuda") -> GpuSt
     copies = [event for event in events if event.cat == "gpu_memcpy" and "HtoD" in event.name]
     copy_us = sum(event.dur for event in copies)
     told = any(is_runtime(event) for event in events)
-    main = MainThread(events, start, end)
+    main = main or MainThread(events, start, end)
     return GpuStep(
         kernel_ms=length(kernels) / steps / 1e3,
         copy_ms=copy_us / steps / 1e3,
@@ -96,6 +100,7 @@ def _longest(kernels: Sequence[Event], steps: int) -> list[KernelTime]:
     return sorted(found, key=lambda kernel: kernel.ms, reverse=True)[:LONGEST_KERNELS]
 
 
+@functools.cache
 def _short(kernel: str) -> str:
     """Without what templates and parameters add; those of cutlass bear their name inside."""
     plain = _CLUTTER.sub("", kernel)

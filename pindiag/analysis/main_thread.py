@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from pindiag.analysis.intervals import Spans, intersection, outside, spans, union
-from pindiag.analysis.trace import NEXT_BATCH, STEP, Event, is_runtime, launches, synchronises
+from pindiag.analysis.trace import NEXT_BATCH, STEP, Event, is_runtime, launches, synchronises, window
 
 BACKWARD_GAP_US = 100.0
 """Between two nodes of one backward pass the engine needs less than this."""
@@ -25,13 +25,15 @@ class MainThread:
         events: of the whole trace.
         start: of the window, microseconds, as `end`.
         end: see `start`.
+        steps: in the window.
 
     Attributes:
-        waiting: calls to the runtime that waited for the device.
+        start: as given, as `end` and `steps`.
+        waiting: calls to the runtime that waited for the device, of the window.
     """
 
-    def __init__(self, events: Sequence[Event], start: float, end: float) -> None:
-        self._start, self._end = start, end
+    def __init__(self, events: Sequence[Event], start: float, end: float, steps: int = 1) -> None:
+        self.start, self.end, self.steps = start, end, steps
         marks = [event for event in events if event.name.startswith(NEXT_BATCH)]
         marks = marks or [event for event in events if event.name.startswith(STEP) and event.cat == "user_annotation"]
         self.tid = marks[0].tid if marks else None
@@ -42,10 +44,16 @@ class MainThread:
             if event.tid == self.tid or event.tid in backward:
                 for kind in self._kinds(event, copies):
                     found[kind].append(event)
-        self.waiting = found["synchronise"]
+        self.waiting = [event for event in found["synchronise"] if start <= event.ts < end]
         self._found = {kind: union(spans(of_kind)) for kind, of_kind in found.items()}
         self._found["backward"] = union(self._spans("backward"), BACKWARD_GAP_US)
         self._found["transfer"] = self._holding_copies(found["moves"])
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> MainThread | None:
+        """In the window that a trace marks; None where it marks no step."""
+        bounds = window(events)
+        return None if bounds is None else cls(events, *bounds)
 
     def _kinds(self, event: Event, copies: Mapping[object, Event]) -> Iterator[str]:
         if is_runtime(event):
@@ -99,12 +107,12 @@ class MainThread:
 
     def _split(self, *kinds: str) -> Parts:
         """Each moment goes to the first kind that has it, and to Python where none has."""
-        free = np.array([[self._start, self._end]])
+        free = np.array([[self.start, self.end]])
         parts: dict[str, Spans] = {}
         for kind in kinds:
             found = self._spans(kind)
             parts[kind] = intersection(found, free)
-            free = intersection(outside(found, self._start, self._end), free)
+            free = intersection(outside(found, self.start, self.end), free)
         return {**parts, "python": free}
 
 

@@ -13,9 +13,8 @@ import numpy as np
 
 from pindiag.analysis.evidence import TrialEvidence
 from pindiag.analysis.intervals import Spans, spans, union
-from pindiag.analysis.main_thread import MainThread
 from pindiag.analysis.slow_steps import SLOW, aligned, slow_steps
-from pindiag.analysis.trace import NEXT_BATCH, Event, monotonic_us, window
+from pindiag.analysis.trace import NEXT_BATCH, Event, monotonic_us
 from pindiag.analysis.who_waits import who_waits
 from pindiag.analysis.workers import during
 from pindiag.model import Block, Span, Waits, WorkerBatch
@@ -208,15 +207,15 @@ class _Traced:
     """A profiler window; the bars of workers come from their rings."""
 
     def __init__(self, trial: TrialEvidence, events: Sequence[Event]) -> None:
-        bounds = window(events)
+        main = trial.main_thread
         self.marks: list[float] = []
-        if bounds is None:
+        if main is None:
             return
-        start, end, _ = bounds
+        start, end = main.start, main.end
         fetches = sorted(event.ts for event in events if event.name.startswith(NEXT_BATCH) and event.ts >= start)
         # the last step ends with the profiler's own end
         self.marks = fetches if len(fetches) > 1 else [*fetches, end]
-        self._main = MainThread(events, start, end)
+        self._main = main
         self._pins = spans(
             event for event in events if event.name == "aten::pin_memory" and event.tid != self._main.tid
         )

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pindiag.analysis.evidence import TrialEvidence
 from pindiag.analysis.fact import fact as _fact
 from pindiag.analysis.intervals import length
-from pindiag.analysis.main_thread import MainThread
 from pindiag.analysis.operator_waits import OperatorWait, operator_waits
-from pindiag.analysis.trace import is_runtime, window
+from pindiag.analysis.trace import is_runtime
 from pindiag.model import Fact, GpuStep, Scalar
 
 KINDS = "the trace does not tell pinned from pageable"
@@ -62,13 +61,11 @@ def of_gpu(trial: TrialEvidence) -> Iterator[Fact]:
 def of_script(trial: TrialEvidence) -> Iterator[Fact]:
     """What `script` is made of, milliseconds of a mean step; the profiler makes all but kernels slower."""
     events, ran = trial.trace, trial.window
-    bounds = None if isinstance(events, str) else window(events)
     source = "no trace" if ran is None else f"trace {ran.trace}, slower than the counted blocks"
     reason = events if isinstance(events, str) else "the trace marks no step"
     parts: dict[str, float] = {}
-    if bounds is not None and not isinstance(events, str):
-        start, end, steps = bounds
-        stages = MainThread(events, start, end).stages
+    if trial.main_thread is not None:
+        stages, steps = trial.main_thread.stages, trial.main_thread.steps
         parts = {name: length(found) / steps / 1e3 for name, found in stages.items()}
     no_calls = None if trial.run.has_accelerator else "no accelerator"
     for name in ("operators", "launch", "backward", "python"):
@@ -97,14 +94,13 @@ def _waits(trial: TrialEvidence) -> tuple[str | None, list[OperatorWait], int]:
         return "no accelerator", [], 1
     if isinstance(events, str):
         return events, [], 1
-    bounds = window(events)
-    if bounds is None:
+    main = trial.main_thread
+    if main is None:
         return "the trace marks no step", [], 1
     if not any(is_runtime(event) for event in events):
         return NO_CALLS, [], 1
-    start, end, steps = bounds
-    events = [event for event in events if start <= event.ts < end]
-    return None, operator_waits(events, MainThread(events, start, end)), steps
+    events = [event for event in events if main.start <= event.ts < main.end]
+    return None, operator_waits(events, main), main.steps
 
 
 def _said(wait: OperatorWait, steps: int) -> str:

@@ -31,7 +31,7 @@ _MOST_BLOCKS = 4
 
 def clean(value: object) -> object:
     """What a template may print: control characters visible, at most 4 kB."""
-    if value is None or isinstance(value, Markup) or not isinstance(value, str):
+    if isinstance(value, Markup) or not isinstance(value, str) or _is_plain(value):
         return value
     raw = value.encode("utf-8", "replace")
     if len(raw) > LONGEST_BYTES:
@@ -39,6 +39,11 @@ def clean(value: object) -> object:
         tail = raw[len(raw) - (LONGEST_BYTES - _HEAD_BYTES) :].decode("utf-8", "ignore")
         value = f"{head}\n… cut, {len(raw) - LONGEST_BYTES} bytes …\n{tail}"
     return value.translate(_VISIBLE).encode("utf-8", "replace").decode()
+
+
+def _is_plain(text: str) -> bool:
+    """Nearly all texts of a page are, and there are tens of thousands."""
+    return len(text) <= LONGEST_BYTES and text.isascii() and text.isprintable()
 
 
 def record(text: str, trial: str, blocks: str = "") -> Markup:

@@ -43,6 +43,7 @@ def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
     if floor is not None:
         ax.axvspan(1 / floor, floor, color=LINE, zorder=0, linewidth=0)
     ax.axvline(1, color=BAR, linewidth=1.5, zorder=1)
+    _rounds(ax, rows, ys)
     for row, y in zip(rows, ys, strict=True):
         _mark(ax, row, y)
         _say(ax, row, y, (0, 0.44 * height) if narrow else (right, 0), narrow)
@@ -50,6 +51,18 @@ def _figure(rows: Sequence[Row], floor: float | None, narrow: bool) -> Figure:
     texts = [f"{tick:g}" for tick in ticks]
     _svg.finish_x(ax, limits, ticks, [*texts[:-1], texts[-1] + (" ×" if narrow else " × as written")])
     return figure
+
+
+def _rounds(ax: Axes, rows: Sequence[Row], ys: Sequence[float]) -> None:
+    """A tick for each round, those of all rows at once, which is much faster than row by row."""
+    shown = [
+        (ratio, y)
+        for row, y in zip(rows, ys, strict=True)
+        if row.trial.status == "measured" and row.role != "baseline"
+        for ratio in row.ratios
+    ]
+    ratios, places = [ratio for ratio, _ in shown], [y for _, y in shown]
+    ax.plot(ratios, places, "|", color=MUTED, markersize=9, markeredgewidth=1, zorder=3)
 
 
 def _mark(ax: Axes, row: Row, y: float) -> None:
@@ -61,13 +74,12 @@ def _mark(ax: Axes, row: Row, y: float) -> None:
         _svg.leads(bound, record)
     if row.trial.status != "measured" or measured is None:
         return
-    if row.role != "baseline":
-        if measured.ci95 is not None:
-            style = "-" if measured.rounds >= 3 else "--"
-            ax.plot(measured.ci95, (y, y), color=row.colour, linewidth=2, solid_capstyle="butt", linestyle=style)
-        ax.plot(row.ratios, [y] * len(row.ratios), "|", color=MUTED, markersize=9, markeredgewidth=1)
+    if row.role != "baseline" and measured.ci95 is not None:
+        style = "-" if measured.rounds >= 3 else "--"
+        ax.plot(measured.ci95, (y, y), color=row.colour, linewidth=2, solid_capstyle="butt", linestyle=style)
     shape = "D" if row.role == "baseline" else "o"
     dot = ax.plot([measured.ratio], [y], shape, color=row.colour, markersize=7, markeredgecolor=BG, markeredgewidth=1.5)
+    dot[0].set_zorder(4)
     _svg.leads(dot, record)
 
 

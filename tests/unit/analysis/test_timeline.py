@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pindiag.analysis.main_thread import MainThread
 from pindiag.analysis.timeline import nearest_the_median, stands_out, steps
 from pindiag.model import WorkerBatch
 from pindiag.store import read_trace
@@ -25,6 +26,7 @@ def batch(started_us, **fields):
 def trial(trace, batches=(), blocks=(), workers=1):
     return SimpleNamespace(
         trace=trace,
+        main_thread=None if isinstance(trace, str) else MainThread.of(trace),
         blocks=list(blocks),
         window=SimpleNamespace(launch=1),
         run=SimpleNamespace(batches={1: list(batches)}),
