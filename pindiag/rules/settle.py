@@ -84,10 +84,12 @@ def settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
 
 def _effect(status: Status, best: Experiment | None, own: float | None, bound: float | None) -> float:
     """What ranks the cause: what its experiment gave, else the middle of what it may give, on a log scale."""
-    if best is None or status not in ("confirmed", "not_settled"):
+    if best is not None and status in ("confirmed", "not_settled"):
+        gave = math.sqrt(max(best.effect, 0.0)) if best.trial.kind == "ablation" else best.effect
+        return gave if status == "confirmed" or bound is None else min(gave, bound)
+    if status in OPEN:
         return 1.0 if own is None else math.sqrt(max(own, 1.0))
-    gave = math.sqrt(max(best.effect, 0.0)) if best.trial.kind == "ablation" else best.effect
-    return gave if status == "confirmed" or bound is None else min(gave, bound)
+    return 1.0 if bound is None else bound
 
 
 def _room(best: Experiment | None, bound: float | None) -> float | None:

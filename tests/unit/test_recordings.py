@@ -82,10 +82,12 @@ def test_figures_are_those_of_the_recording(run: RunDirectory, made: Report, rec
 
 
 def test_findings_are_those_of_the_recording(made: Report, recorded: Report) -> None:
-    """Of the rules that there were then."""
+    """Of the rules that there were then; among open ones behind the first, ranks may have changed since."""
     causes = {finding.cause for finding in recorded.findings}
     found = [(f.cause, f.status, f.severity) for f in made.findings if f.cause in causes]
-    assert found == [(f.cause, f.status, f.severity) for f in recorded.findings]
+    before = [(f.cause, f.status, f.severity) for f in recorded.findings]
+    assert found[0] == before[0]
+    assert dict.fromkeys(found) == dict.fromkeys(before)
 
 
 def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:
