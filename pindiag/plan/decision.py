@@ -13,7 +13,7 @@ from pindiag.stats import Mean, expected_gain, geometric_mean, paired_ratios
 
 LITTLE = 0.01
 """Expected loss, as a log ratio, of taking the leader: half of what counts as equally good."""
-NARROW_ENOUGH = 0.1
+NARROW_ENOUGH = 0.2
 """Half-width of the leader's log ratio where no verification tells it better: who leads is decided by then, and whoever
 wants to know its gain to 5 % has it verified."""
 
@@ -27,7 +27,9 @@ def decided(known: Known, alive: Sequence[Treatment]) -> bool:
     """
     known_ratios = standings(known.journal)
     ratios = {made.id: known_ratios[made.id] for made in alive}
-    if not all(is_settled(ratios[made.id]) for made in alive if changes_one_thing(made)):
+    best = max((ratio.ci95[0] for ratio in ratios.values() if ratio.ci95), default=1.0)
+    telling = [ratios[made.id] for made in alive if changes_one_thing(made)]
+    if not all(is_settled(ratio) or _beaten(ratio, best) for ratio in telling):
         return False
     noise, _ = floor(known.journal)
     leader = max(ratios, key=lambda name: ratios[name].value, default=None)
@@ -36,6 +38,11 @@ def decided(known: Known, alive: Sequence[Treatment]) -> bool:
         return no_gain and all(expected_gain(ratio) <= LITTLE for ratio in ratios.values())
     told = known.spec.verify or (ratios[leader].half_width or math.inf) <= NARROW_ENOUGH
     return told and sum(map(expected_gain, _rivals(known, leader, ratios))) <= LITTLE
+
+
+def _beaten(ratio: Mean, best: float) -> bool:
+    """Whether what it may bring is less than what the leader brings: no round is worth its sake."""
+    return ratio.ci95 is not None and ratio.ci95[1] < max(best, 1.0)
 
 
 def _rivals(known: Known, leader: str, names: Iterable[str]) -> list[Mean]:
