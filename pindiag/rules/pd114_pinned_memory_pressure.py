@@ -22,20 +22,24 @@ def pinned_memory_pressure(facts: Facts, options: Options) -> Ruling:
         short, it drops caches and swaps, and the whole machine becomes slow.
 
     How it is decided:
-        The loader pins, and the pinned bytes (seen, or reckoned from batches in flight, each tensor rounded up to a
-        power of two) take at least `memory_share` of what this process may use (0.25: the rest must hold the
-        dataset, the workers and the page cache), or memory ran short while it trained: less than `left_share` left
-        (0.05), or tasks stalled on memory `psi_memory_share` of the time (0.05). Suspected at most: other memory
-        may be what is short.
+        The loader pins, and the pinned bytes take at least `memory_share` of what this process may use (0.25: the
+        rest must hold the dataset, the workers and the page cache), or memory ran short while it trained: less than
+        `left_share` left (0.05), or tasks stalled on memory `psi_memory_share` of the time (0.05). What counts is the
+        larger of what was seen and what is reckoned: all batches in flight, `num_workers` × `prefetch_factor`, and
+        one in use, each rounded up to a power of two as torch's allocator does. While training pauses, to save a
+        checkpoint say, the pin thread goes on until it has pinned them all, and what was pinned once is kept.
+        Suspected at most: other memory may be what is short.
 
     Example:
-        Batches of 2 GB with `num_workers=8, prefetch_factor=4` on a machine of 64 GB.
+        `DataLoader(large_images, batch_size=352, num_workers=8, pin_memory=True)` with batches of 1.03 GiB: 17 of them
+        hold 2 GiB each when pinned, 34 GiB of a machine's 128. With `batch_size=340` they would hold 1 GiB each.
 
     Fix:
-        Fewer batches in flight (`num_workers` × `prefetch_factor`), smaller batches, or `pin_memory=False`.
+        Fewer batches in flight (`num_workers` × `prefetch_factor`), batches just below a power of two, smaller ones, or
+        `pin_memory=False`.
 
     When to ignore:
-        When the memory limit is higher where the script trains later.
+        When the memory limit is higher where the script trains later, or nothing else needs the memory.
 
     References:
         pytorch/pytorch#95823, LMCache/LMCache#1147.
@@ -44,14 +48,16 @@ def pinned_memory_pressure(facts: Facts, options: Options) -> Ruling:
     require(facts.configuration.pin_memory, "As written the loader does not pin.")
     total = facts.get("cgroup_memory_limit_bytes") or facts.number("memory_bytes")
     require(total > 0, "The size of the memory is not known.")
-    pinned = facts.get("pinned_reserved_bytes") or facts.number("pinned_reckoned_bytes")
+    seen, reckoned = facts.get("pinned_reserved_bytes"), facts.get("pinned_reckoned_bytes")
+    require(seen is not None or reckoned is not None, "What is pinned was neither seen nor reckoned.")
+    pinned = max(seen or 0.0, reckoned or 0.0)
     left = facts.get("memory_available_min_bytes")
     stalled = facts.get("psi_memory_share") or 0.0
     short = (left is not None and left < options["left_share"] * total) or stalled >= options["psi_memory_share"]
     return Ruling(
         points=pinned >= options["memory_share"] * total or short,
         explanation=(
-            f"Pinned buffers hold {figures.byte_size(pinned)} of {figures.byte_size(total)}"
+            f"Pinned buffers hold up to {figures.byte_size(pinned)} of {figures.byte_size(total)}"
             f"{'' if left is None else f'; at the least {figures.byte_size(left)} were left'}."
         ),
         evidence=facts.evidence(

@@ -40,6 +40,7 @@ SMALL = {
     "pageable_blocking": ["--samples", "64"],
     "pickled_dataset": ["--sentences", "64", "--words", "50"],
     "pinned_by_hand": ["--samples", "64"],
+    "pinned_memory_pressure": ["--samples", "16"],
     "pinned_to_one_core": ["--samples", "64"],
     "pinned_without_gpu": ["--samples", "128", "--points", "100"],
     "rebuilt_loader": ["--samples", "128"],
