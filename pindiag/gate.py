@@ -99,6 +99,8 @@ def _passes(journal: Journal, made: Treatment) -> Passes | None:
 
 def _in(journal: Journal, launch: Launch, made: Treatment) -> Passes | None:
     passes = launch.all(GatePass)
+    if not passes:
+        return None
     as_written = [each for each in passes if journal.trial(each.trial) == journal.baseline_id]
     forth = next((each for each in as_written if not each.backwards), None)
     back = next((each for each in as_written if each.backwards), forth)

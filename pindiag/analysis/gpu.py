@@ -43,17 +43,18 @@ def gpu_step(
     if bounds is None:
         return "the trace marks no step"
     start, end, steps = bounds
-    events = [event for event in events if event.ts >= start]
-    ran = [event for event in events if event.cat == "kernel"]
+    of_device = [event for event in events if event.ts >= start and _of_device(event)]
+    work = [event for event in of_device if event.cat in ON_DEVICE]
+    calls = [event for event in of_device if is_runtime(event)]
+    ran = [event for event in work if event.cat == "kernel"]
     if not ran:
         unseen = REFUSED if accelerator == "cuda" else f"the trace shows nothing of a device of type {accelerator}"
-        return "the trace holds no kernel" if any(map(_of_device, events)) else unseen
+        return "the trace holds no kernel" if of_device else unseen
     wall = end - start
     kernels = union(spans(ran))
-    idle = outside(union(spans(event for event in events if event.cat in ON_DEVICE)), start, end)
-    copies = [event for event in events if event.cat == "gpu_memcpy" and "HtoD" in event.name]
+    idle = outside(union(spans(work)), start, end)
+    copies = [event for event in work if event.cat == "gpu_memcpy" and "HtoD" in event.name]
     copy_us = sum(event.dur for event in copies)
-    told = any(is_runtime(event) for event in events)
     main = main or MainThread(events, start, end)
     return GpuStep(
         kernel_ms=length(kernels) / steps / 1e3,
@@ -63,11 +64,11 @@ def gpu_step(
         pageable_bytes=_known(copies, "Pageable", steps),
         pinned_bytes=_known(copies, "Pinned", steps),
         copy_gb_per_s=_bytes(copies) / copy_us / 1e3 if copy_us else None,
-        synchronise_ms=sum(event.dur for event in events if synchronises(event)) / steps / 1e3,
+        synchronise_ms=sum(event.dur for event in calls if synchronises(event)) / steps / 1e3,
         idle_share=length(idle) / wall,
-        launches=sum(1 for event in events if is_runtime(event) and "LaunchKernel" in event.name) / steps,
-        launch_share=length(main.feeding["launch"]) / wall if told else None,
-        idle=_idle(idle, main, wall) if told else None,
+        launches=sum(1 for event in calls if "LaunchKernel" in event.name) / steps,
+        launch_share=length(main.feeding["launch"]) / wall if calls else None,
+        idle=_idle(idle, main, wall) if calls else None,
         longest_kernels=_longest(ran, steps),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -69,12 +70,11 @@ def period(lengths: Sequence[float]) -> int | None:
 
     Where every second step is slow, the median may be of either kind: slow is against the faster half here.
     """
-    slow = set(_slow(lengths, sorted(lengths)[: (len(lengths) + 1) // 2]))
+    slow = _slow(lengths, sorted(lengths)[: (len(lengths) + 1) // 2])
     for distance in range(2, min(LONGEST_PERIOD, len(lengths) // LEAST_RECURRENCES) + 1):
-        for first in range(distance):
-            places = set(range(first, len(lengths), distance))
-            kept = len(slow & places)
-            if kept >= max(LEAST_RECURRENCES, KEPT_TO * len(slow), KEPT_TO * len(places)):
+        for first, kept in Counter(index % distance for index in slow).items():
+            places = len(range(first, len(lengths), distance))
+            if kept >= max(LEAST_RECURRENCES, KEPT_TO * len(slow), KEPT_TO * places):
                 return distance
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -59,7 +60,12 @@ def synchronises(event: Event) -> bool:
 
 def launches(event: Event) -> bool:
     """Whether it is a call that gives the device a kernel, a graph of them, or memory to fill."""
-    return is_runtime(event) and any(kind in event.name for kind in ("LaunchKernel", "GraphLaunch", "emset"))
+    return is_runtime(event) and _gives_work(event.name)
+
+
+@functools.cache
+def _gives_work(name: str) -> bool:
+    return any(kind in name for kind in ("LaunchKernel", "GraphLaunch", "emset"))
 
 
 def monotonic_us(events: Sequence[Event]) -> float | None:

@@ -85,16 +85,18 @@ def _figure(series: Series, shown: Sequence[Panel], narrow: bool) -> Figure:
         left = column * cell + 58
         bottom = (rows - 1 - row) * height + 26
         box = (left / width, bottom / (rows * height), (cell - 58 - 24) / width, (height - 66) / (rows * height))
-        _panel(figure.add_axes(box), series, panel, last=row == rows - 1 or narrow)
+        _panel(figure.add_axes(box), series, panel, last=row == rows - 1 or narrow, wide=not narrow)
     return figure
 
 
-def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool) -> None:
+def _panel(ax: Axes, series: Series, panel: Panel, *, last: bool, wide: bool) -> None:
+    """A panel; in the narrow drawing, whose blocks are too thin for a finger, these lead nowhere."""
     end = series.t_s[-1] if series.t_s else 1.0
     bands = [(band.start_s, band.end_s - band.start_s) for band in series.bands]
     top = max(value for _, values in panel.lines for value in values if value is not None) or 1.0
     blocks = ax.broken_barh(bands, (0, top * 1.12), facecolors=LINE, linewidth=0, zorder=0)
-    blocks.set_urls([_svg.address(f"block-{band.block}") for band in series.bands])
+    if wide:
+        blocks.set_urls([_svg.address(f"block-{band.block}") for band in series.bands])
     for (_, values), (colour, dashes, _) in zip(panel.lines, _FACES, strict=False):
         times, drawn = _drawn(series.t_s, values)
         ax.plot(times, drawn, color=colour, linestyle=dashes, linewidth=1.5, solid_joinstyle="round")
