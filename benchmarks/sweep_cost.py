@@ -36,7 +36,7 @@ from fresh_launches import as_written, launch_all, of_treatment, spec_of
 
 from pindiag.journal import Journal
 from pindiag.model import Block, Configuration, LaunchOrder, Treatment
-from pindiag.plan.grid import whole_grid
+from pindiag.plan.grid import asked_treatments, parse_grid, whole_grid
 from pindiag.plan.treatments import baseline_treatment, treatment
 from pindiag.stats import Interval, Mean, Rate, compare, geometric_mean, paired_ratios
 from pindiag.store import RunDirectory
@@ -169,9 +169,19 @@ def _best_over(best: str, recommended: str, judging: Sequence[Rate]) -> list[flo
     return paired_ratios(judging, recommended).get(best, [])
 
 
-def exhaustive(baseline: Configuration, cpus: int, accelerator: str | None) -> list[Treatment]:
-    """The script as written and the whole grid, with more prefetching until at least 12 are compared."""
-    found = {made.id: made for made in (baseline_treatment(baseline), *whole_grid(baseline, cpus, accelerator))}
+def exhaustive(
+    baseline: Configuration, cpus: int, accelerator: str | None, against: str | None = None
+) -> list[Treatment]:
+    """The script as written and the whole grid, or the one named, with more prefetching until at least 12 are compared.
+
+    Raises:
+        GridError: the grid named is impossible.
+    """
+    if against is None:
+        grid = whole_grid(baseline, cpus, accelerator)
+    else:
+        grid = asked_treatments(parse_grid(against), baseline)
+    found = {made.id: made for made in (baseline_treatment(baseline), *grid)}
     workers = sorted({made.configuration.num_workers for made in found.values()} - {0})
     further = (
         treatment(baseline, {"num_workers": n, "prefetch_factor": p}) for p in (8, 1, 16, 3, 32) for n in workers
@@ -270,7 +280,7 @@ def full(name: str, asked: argparse.Namespace, arguments: Sequence[str], folder:
     found, spec = swept.journal.chosen, spec_of(script, arguments)
     if found is None:
         raise SystemExit(f"the sweep of {script} found no loader")
-    grid = exhaustive(found.configuration, spec.usable_cpus, found.accelerator)
+    grid = exhaustive(found.configuration, spec.usable_cpus, found.accelerator, asked.against)
     known = {made.id for made in grid}
     grid += [
         made for made in swept.journal.treatments.values() if made.id == swept.recommended and made.id not in known
@@ -313,6 +323,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--launched", type=int, default=6, help="rounds of the exhaustive grid that are launched")
     parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
+    parser.add_argument("--against", help="what the exhaustive grid holds; default: all that pindiag could try there")
     own, arguments = command.at_dashes(sys.argv[1:])
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:

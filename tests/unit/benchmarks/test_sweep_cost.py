@@ -123,6 +123,15 @@ def test_the_grid_of_the_other_side_has_twelve_configurations(loader_arguments):
         assert grid[0].changes == {}
 
 
+def test_a_grid_that_is_named_is_the_other_side_s(loader_arguments):
+    named = "num_workers=0,1,2,4,8,16 pin_memory=on non_blocking=on,off"
+    grid = sweep_cost.exhaustive(loader_arguments(num_workers=1), 16, "cuda", named)
+    assert [made.changes for made in grid[:1]] == [{}]
+    assert {made.configuration.num_workers for made in grid} == {0, 1, 2, 4, 8, 16}
+    assert all(made.configuration.pin_memory for made in grid[1:])
+    assert len(grid) == 13
+
+
 def test_every_configuration_of_the_grid_is_launched_once_a_round(loader_arguments):
     grid = sweep_cost.exhaustive(loader_arguments(), 2, None)
     orders = sweep_cost.in_rounds(grid, 2, 1.5)
