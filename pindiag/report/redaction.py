@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pindiag.model import Report, RunSpec, Safety
+from pindiag.model import Report, RunSpec
 from pindiag.redact import Redactor
 
 T = TypeVar("T")
@@ -57,14 +57,16 @@ _OURS = frozenset(
 _SENTENCES = frozenset(
     [
         *("headline", "lead", "possible", "title", "explanation", "summary", "trade_off", "experiment"),
-        *("source", "name", "key", "rule_of_thumb", "measured", "notes"),
+        *("source", "name", "key", "rule_of_thumb", "measured", "notes", "why", "timeline_source", "gpu_numa_node"),
+        # Code is no sentence, but a patch in which a variable is masked fits no file.
+        *("patch", "snippet"),
     ]
 )
-"""Fields that hold sentences of pindiag's: there a host called "worker" must not mask the word."""
-_SAFETY = frozenset(Safety.__struct_fields__)
-"""Of what the safety gate found: its reason is a sentence of pindiag's."""
+"""Fields that hold sentences of pindiag's, as all reasons are: a host called "worker" must not mask the word there."""
+_QUOTATION = re.compile(r"(?<![\w.])(?:\w+\.)*[A-Z]\w*: |\[Errno \d+\]")
+"""Where a sentence of pindiag's begins to quote an exception: from there on it is text of others."""
 _QUOTING = frozenset(["script_error", "worker_crash"])
-"""Causes whose sentences quote what the script said."""
+"""Causes of which the verdict quotes what the script said."""
 
 
 def redact_report(report: Report, spec: RunSpec, *, show_paths: bool = False) -> Report:
@@ -91,7 +93,8 @@ def redact(value: T, specs: Iterable[RunSpec | None], *, show_paths: bool = Fals
     redactors = [one for spec in specs if spec is not None for one in _redactors(spec, paths=not show_paths)]
     redactors = redactors or [Redactor.here("", paths=not show_paths)]
     sentences = [dataclasses.replace(one, ours=True) for one in redactors]
-    theirs, ours = (functools.lru_cache(maxsize=None)(_all(each)) for each in (redactors, sentences))
+    theirs = functools.lru_cache(maxsize=None)(_all(redactors))
+    ours = functools.lru_cache(maxsize=None)(_but_quotations(_all(sentences), theirs))
     return msgspec.convert(_walk(msgspec.to_builtins(value), theirs, ours), type(value))
 
 
@@ -108,6 +111,15 @@ def _all(redactors: Sequence[Redactor]) -> Callable[[str], str]:
         for redactor in redactors:
             text = redactor(text)
         return text
+
+    return hide
+
+
+def _but_quotations(ours: Callable[[str], str], theirs: Callable[[str], str]) -> Callable[[str], str]:
+    def hide(text: str) -> str:
+        text = ours(text)
+        quoted = _QUOTATION.search(text)
+        return text if quoted is None else text[: quoted.start()] + theirs(text[quoted.start() :])
 
     return hide
 
@@ -134,9 +146,14 @@ def _walk(value: Any, theirs: Callable[[str], str], ours: Callable[[str], str]) 
 
 def _is_said(key: str, parent: dict[str, Any]) -> bool:
     """Whether a field holds a sentence of pindiag's; one that quotes the script does not count."""
-    if {parent.get("cause"), parent.get("primary_cause")} & _QUOTING or "calls" in parent:
+    if parent.get("primary_cause") in _QUOTING or "calls" in parent:
         return False
-    return key in _SENTENCES or (key == "reason" and parent.keys() == _SAFETY)
+    if key.endswith("reason"):
+        # Why something failed may be what the script said, in words that look like no exception.
+        return not (parent.get("status") == "failed" and ":" in str(parent[key]))
+    if key == "value":
+        return parent.get("name") != "target_error"
+    return key in _SENTENCES
 
 
 def _is_ours(key: str, item: Any, parent: dict[str, Any]) -> bool:

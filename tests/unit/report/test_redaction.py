@@ -83,9 +83,54 @@ def test_a_host_or_user_called_by_an_ordinary_word_masks_none_in_our_sentences(n
         ]
 
 
-def test_what_the_safety_gate_says_is_a_sentence_of_ours():
-    said = Safety(status="passed", reason="No host buffer is written again while a copy may read it.")
-    assert redact(said, [msgspec.structs.replace(example.SPEC, host="host", user="copy")]) == said
+def with_reasons(report, reason):
+    """A report in which every reason is the same."""
+
+    def walk(value):
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if isinstance(value, dict):
+            return {key: reason if key == "reason" else walk(item) for key, item in value.items()}
+        return value
+
+    return msgspec.convert(walk(msgspec.to_builtins(report)), Report)
+
+
+@pytest.mark.parametrize("name", ["host", "node", "gpu", "worker", "buffer"])
+def test_every_reason_is_a_sentence_of_ours(name):
+    report = with_reasons(example.confirmed(), "No host buffer of a worker is written again on this gpu node.")
+    spec = msgspec.structs.replace(example.SPEC, host=name, user=name)
+    assert redact_report(report, spec) == redact_report(report, example.SPEC)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        ("its worker gave none: RuntimeError: worker 3 lost", "its worker gave none: RuntimeError: <host> 3 lost"),
+        ("its worker gave none: my.own.Halt: a worker", "its worker gave none: my.own.Halt: a <host>"),
+        ("no trace of a worker: [Errno 2] No worker", "no trace of a worker: [Errno 2] No <host>"),
+    ],
+)
+def test_an_exception_in_a_reason_is_what_others_said(reason, shown):
+    spec = msgspec.structs.replace(example.SPEC, host="worker")
+    assert redact(Safety(status="not_checked", reason=reason), [spec]).reason == shown
+
+
+def test_why_something_failed_is_what_others_said():
+    """Also where the exception looks like no exception."""
+    spec = msgspec.structs.replace(example.SPEC, host="worker")
+    failed = redact(Safety(status="failed", reason="halt: a worker"), [spec])
+    assert failed.reason == "halt: a <host>"
+    ours = Safety(status="failed", reason="a worker ended by itself; target.log may say why")
+    assert redact(ours, [spec]) == ours
+
+
+def test_a_patch_fits_its_file_whatever_the_host_is_called():
+    report = example.confirmed()
+    spec = msgspec.structs.replace(example.SPEC, host="loader", user="shuffle")
+    assert [one.fixes for one in redact_report(report, spec).findings] == [
+        one.fixes for one in redact_report(report, example.SPEC).findings
+    ]
 
 
 def test_a_host_called_by_an_ordinary_word_goes_from_what_the_script_said():
