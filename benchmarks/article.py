@@ -1,7 +1,7 @@
 """What an article on slow pinned memory measures, measured again beside what its way of measuring shows.
 
     python benchmarks/article.py --quick --json -
-    python benchmarks/article.py --rounds 6 --budget 3m --json PATH
+    python benchmarks/article.py --minutes 9 --budget 90s --json PATH
 
 Each figure is a ratio with its 95 % interval (t-interval of log ratios of pairs) over rounds of fresh processes in
 random order, all of `targets/article.py`:
@@ -17,18 +17,23 @@ threads     an operation of the main thread behind a pinned loader, where torch.
 statements  what the article says (article.yaml): how true it is, what covers it, and what `pindiag run --sweep` of
             samples/article_floats.py found of these causes here
 
-With --quick, two rounds of smaller images, and no sweep: `found` is null.
+The sweep comes first. Rounds go on while another one fits into what is left of --minutes, three at least; interrupted
+or terminated, the figures are those of the rounds that were done. With --quick, two rounds of smaller images, and no
+sweep: `found` is null.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import command
@@ -45,6 +50,8 @@ SAMPLE = HERE.parent / "samples" / "article_floats.py"
 WORKERS = 4
 """The article's own."""
 Measured = Mapping[str, float | None]
+Round = Mapping[str, Measured]
+"""What each case measured."""
 
 
 class Statement(msgspec.Struct, forbid_unknown_fields=True):
@@ -63,9 +70,8 @@ def statements() -> list[Statement]:
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """How large the images are, and how many."""
 
-    rounds: int
     samples: int
     floats: int = 224 * 224 * 3
 
@@ -75,35 +81,83 @@ class Size:
         return ["--samples", str(self.samples), "--floats", str(self.floats)]
 
 
-QUICK = Size(rounds=2, samples=256, floats=50_000)
+QUICK = Size(samples=256, floats=30_000)
+QUICK_ROUNDS = 2
+FEWEST_ROUNDS = 3
+"""Of a full run, however long they take: with fewer there is no interval."""
 
 
-def measure(what: str, words: Sequence[str]) -> Measured:
+@dataclass(frozen=True)
+class Host:
+    """What the article's rules look at."""
+
+    threads: int
+    cpus: int
+    has_gpu: bool
+
+    @property
+    def many(self) -> int:
+        """Two workers a CPU, more than the article's four in any case."""
+        return 2 * max(self.cpus, WORKERS)
+
+
+def this_host() -> Host:
+    """The machine that this runs on."""
+    return Host(torch.get_num_threads(), usable_cpus()[0], torch.cuda.is_available())
+
+
+def cases(host: Host) -> dict[str, list[str]]:
+    """What each process of a round is told, by its name."""
+    four = ["ways", "--workers", str(WORKERS)]
+    return {
+        "none": four,
+        "pinned": [*four, "--pin"],
+        "non_blocking": [*four, "--pin", "--non-blocking"],
+        "many": ["ways", "--workers", str(host.many), "--pin"],
+        "optimal": ["ways", "--workers", str(host.threads), "--persistent", *(["--pin"] if host.has_gpu else [])],
+        "looked": ["threads", "--pin", "--look"],
+        "not_looked": ["threads", "--pin"],
+    }
+
+
+def measure(words: Sequence[str]) -> Measured:
     """One fresh process.
 
     Raises:
         SystemExit: it failed; what it said stands above.
     """
-    asked = [sys.executable, "-W", "ignore", str(TARGET), what, *words]
-    print(" ".join(asked[4:]), file=sys.stderr)
+    print(" ".join(words), file=sys.stderr)
+    asked = [sys.executable, "-W", "ignore", str(TARGET), *words]
     done = subprocess.run(asked, stdout=subprocess.PIPE, check=False)
     if done.returncode:
-        raise SystemExit(f"{TARGET.name} {what} ended with status {done.returncode}")
+        raise SystemExit(f"{TARGET.name} {words[0]} ended with status {done.returncode}")
     found: Measured = json.loads(done.stdout)
     return found
 
 
-def rounds(what: str, cases: Mapping[str, Sequence[str]], size: Size, seed: int = 0) -> list[dict[str, Measured]]:
-    """All cases in each round, in random order."""
-    order, found = random.Random(seed), []
-    for number in range(size.rounds):
-        names = order.sample(list(cases), len(cases))
-        other_way = ["--window-first"] if what == "ways" and number % 2 else []
-        found.append({name: measure(what, [*size.words, *cases[name], *other_way]) for name in names})
+def one_round(number: int, host: Host, size: Size) -> Round:
+    """All cases in random order; in every other round, the window comes before what is synchronised."""
+    told = cases(host)
+    order = random.Random(number).sample(list(told), len(told))
+    found = {}
+    for name in order:
+        other_way = ["--window-first"] if told[name][0] == "ways" and number % 2 else []
+        found[name] = measure([*told[name], *size.words, *other_way])
     return found
 
 
-def ratio(found: Sequence[Mapping[str, Measured]], case: str, over: str, figure: str) -> dict[str, object]:
+def rounds(host: Host, size: Size, *, fewest: int, until_s: float, clock: Callable[[], float]) -> Iterator[list[Round]]:
+    """All rounds so far after each of them, while another one fits."""
+    found: list[Round] = []
+    longest_s = 0.0
+    while len(found) < fewest or clock() + longest_s < until_s:
+        began_s = clock()
+        found.append(one_round(len(found), host, size))
+        longest_s = max(longest_s, clock() - began_s)
+        yield found
+
+
+def ratio(found: Sequence[Round], case: str, over: str, figure: str) -> dict[str, object]:
     """How many times as fast a case is, by a figure in milliseconds."""
     pairs = [(each[case][figure], each[over][figure]) for each in found]
     mean = geometric_mean([old / new for new, old in pairs if new and old])
@@ -113,69 +167,58 @@ def ratio(found: Sequence[Mapping[str, Measured]], case: str, over: str, figure:
 # ------------------------------------------------------------------------------------------------------- scenarios
 
 
-def scenario_1(size: Size) -> dict[str, object]:
+def scenario_1(found: Sequence[Round], _: Host) -> dict[str, object]:
     """What pinning brings by either clock."""
-    workers = ["--workers", str(WORKERS)]
-    found = rounds("clock", {"off": workers, "on": [*workers, "--pin"]}, size)
     return {
-        "by_the_articles_clock": ratio(found, "on", "off", "shown_ms"),
-        "by_a_clock_around_all": ratio(found, "on", "off", "whole_ms"),
+        "by_the_articles_clock": ratio(found, "pinned", "none", "shown_ms"),
+        "by_a_clock_around_all": ratio(found, "pinned", "none", "whole_ms"),
         "share_of_the_time_that_the_articles_clock_sees": [
-            each[case]["shown_ms"] / each[case]["whole_ms"] for each in found for case in ("off", "on")
+            each[case]["shown_ms"] / each[case]["whole_ms"] for each in found for case in ("none", "pinned")
         ],
     }
 
 
 def scenario_2(size: Size) -> Measured:
     """What images hold whose float64 would not fit."""
-    words = ["--samples", str(size.samples), "--floats", str(size.floats), "--pin", "--workers", str(WORKERS)]
-    return measure("memory", words)
+    return measure(["memory", *size.words, "--pin", "--workers", str(WORKERS)])
 
 
-def scenario_3(size: Size) -> dict[str, object]:
+def scenario_3(found: Sequence[Round], host: Host) -> dict[str, object]:
     """What twice as many workers as CPUs bring."""
-    many = 2 * max(usable_cpus()[0], WORKERS)
-    cases = {"four": ["--pin", "--workers", str(WORKERS)], "many": ["--pin", "--workers", str(many)]}
-    return {"workers": many, **ratio(rounds("ways", cases, size), "many", "four", "window_ms")}
+    return {"workers": host.many, **ratio(found, "many", "pinned", "window_ms")}
 
 
-def three_way(size: Size) -> dict[str, object]:
+def three_way(found: Sequence[Round], _: Host) -> dict[str, object]:
     """Pinning and non_blocking, measured both ways."""
-    own = ["--workers", str(WORKERS)]
-    pinned = {"pin_memory": [*own, "--pin"], "pin_memory and non_blocking": [*own, "--pin", "--non-blocking"]}
-    found = rounds("ways", {"none": own, **pinned}, size)
+    named = {"pin_memory": "pinned", "pin_memory and non_blocking": "non_blocking"}
     return {
-        case: {
+        name: {
             "synchronised": ratio(found, case, "none", "synchronised_ms"),
             "over_a_window": ratio(found, case, "none", "window_ms"),
         }
-        for case in pinned
+        for name, case in named.items()
     }
 
 
-def optimal(size: Size) -> dict[str, object]:
+def optimal(found: Sequence[Round], host: Host) -> dict[str, object]:
     """The article's rule for the loader's arguments."""
-    threads = torch.get_num_threads()
-    chosen = ["--workers", str(threads), "--persistent", *(["--pin"] if torch.cuda.is_available() else [])]
-    cases = {"four": ["--workers", str(WORKERS)], "optimal": chosen}
-    found = rounds("ways", cases, size)
     return {
-        "workers": threads,
-        "usable_cpus": usable_cpus()[0],
-        **ratio(found, "optimal", "four", "window_ms"),
+        "workers": host.threads,
+        "usable_cpus": host.cpus,
+        **ratio(found, "optimal", "none", "window_ms"),
     }
 
 
-def threads(size: Size) -> dict[str, object]:
+def threads(found: Sequence[Round], _: Host) -> dict[str, object]:
     """What a look at the number of threads does to the main thread behind a pinned loader."""
-    found = rounds("threads", {"looked": ["--pin", "--look"], "not": ["--pin"]}, size)
     return {
-        "threads_left": sorted({int(each["not"]["threads"] or 0) for each in found}),
-        **ratio(found, "looked", "not", "exp_ms"),
+        "threads_left": sorted({int(each["not_looked"]["threads"] or 0) for each in found}),
+        **ratio(found, "looked", "not_looked", "exp_ms"),
     }
 
 
-SCENES = (scenario_1, scenario_2, scenario_3, three_way, optimal, threads)
+SCENES = (scenario_1, scenario_3, three_way, optimal, threads)
+"""Those that compare processes of a round."""
 
 
 # ------------------------------------------------------------------------------------------------------ statements
@@ -198,19 +241,35 @@ def swept(budget: str, folder: Path) -> dict[str, str]:
     return {finding.cause: finding.status for finding in api.load(folder).findings}
 
 
+def origin() -> dict[str, object]:
+    """Where, when and how the figures are made."""
+    gpu = f"one {torch.cuda.get_device_name()}" if torch.cuda.is_available() else "no GPU"
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return {
+        "machine": f"{usable_cpus()[0]} CPU cores, {gpu}, {versions}",
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "command": " ".join(["benchmarks/article.py", *sys.argv[1:]]),
+    }
+
+
 def main() -> None:
     """Measure and print; interrupted, what was measured so far."""
     parser = command.parser(__doc__, quick="two rounds of smaller images, and no sweep")
-    parser.add_argument("--rounds", type=int, default=6, help="of fresh processes (6)")
-    parser.add_argument("--samples", type=int, default=1280, help="images of the dataset (1280)")
-    parser.add_argument("--budget", default="3m", help="of the sweep (3m)")
+    parser.add_argument("--minutes", type=float, default=9.0, help="for all, the sweep included (9)")
+    parser.add_argument("--samples", type=int, default=960, help="images of the dataset (960)")
+    parser.add_argument("--budget", default="90s", help="of the sweep (90s)")
     asked = parser.parse_args()
-    size = QUICK if asked.quick else Size(asked.rounds, asked.samples)
+    until_s = time.monotonic() + 60 * asked.minutes
+    size = QUICK if asked.quick else Size(asked.samples)
+    host = this_host()
     with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
-        figures["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-        for scene in SCENES:
-            figures[scene.__name__] = scene(size)
+        figures.update(origin())
         figures["statements"] = judged(None if asked.quick else swept(asked.budget, Path(name) / "run"))
+        figures["scenario_2"] = scenario_2(size)
+        fewest, until_s = (QUICK_ROUNDS, 0.0) if asked.quick else (FEWEST_ROUNDS, until_s)
+        for found in rounds(host, size, fewest=fewest, until_s=until_s, clock=time.monotonic):
+            figures["rounds"] = len(found)
+            figures.update({scene.__name__: scene(found, host) for scene in SCENES})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measures one case as an article on pinned memory does, and as it should be measured; prints one line of JSON.
 
-clock   a pass by the article's clock, which starts once the batch has arrived, and by one around all of it
-ways    the same steps with the device synchronised after each copy and each step, and at the two ends alone
+ways    a first epoch by the article's clock, which starts once the batch has arrived, and by one around all of it; then
+        the same steps with the device synchronised after each copy and each step, and at the two ends alone
 memory  whether images fit as float64 first; what a monitor of the main process sees, and what is held in all
 threads how fast the main thread computes after the loader's first batch, with or without a look at its threads before
 """
@@ -74,31 +74,28 @@ class Step:
         self.wait()
 
 
-def clock(args):
-    """Seconds a step by both clocks, over one epoch without warm-up."""
-    loader, step, shown = loader_of(args), Step(args, synchronize), 0.0
+def ways(args):
+    """Milliseconds a step: by both clocks over a first epoch without warm-up, then an epoch each way, as ordered."""
+    loader = loader_of(args)
+    shown_s, whole_s = epoch_s(loader, Step(args, synchronize))
+    found = {"shown_ms": shown_s, "whole_ms": whole_s}
+    waits = {"synchronised_ms": synchronize, "window_ms": lambda: None}
+    for name in sorted(waits, reverse=args.window_first):
+        _, found[name] = epoch_s(loader, Step(args, waits[name]))
+    return {name: 1000 * taken_s / len(loader) for name, taken_s in found.items()}
+
+
+def epoch_s(loader, step):
+    """Seconds of an epoch: by the article's clock, which starts once a batch has arrived, and by one around all."""
+    shown = 0.0
+    synchronize()
     began = time.perf_counter()
     for images, labels in loader:
         arrived = time.perf_counter()
         step(images, labels)
         shown += time.perf_counter() - arrived
-    whole = time.perf_counter() - began
-    return {"shown_ms": 1000 * shown / len(loader), "whole_ms": 1000 * whole / len(loader)}
-
-
-def ways(args):
-    """Milliseconds a step, one epoch each, after a first one that warms up; the order as told."""
-    loader, found = loader_of(args), {}
-    waits = {"synchronised_ms": synchronize, "window_ms": lambda: None}
-    for name in ["warm_up_ms", *sorted(waits, reverse=args.window_first)]:
-        step = Step(args, waits.get(name, synchronize))
-        synchronize()
-        began = time.perf_counter()
-        for images, labels in loader:
-            step(images, labels)
-        synchronize()
-        found[name] = 1000 * (time.perf_counter() - began) / len(loader)
-    return {name: found[name] for name in waits}
+    synchronize()
+    return shown, time.perf_counter() - began
 
 
 def memory(args):
@@ -177,7 +174,7 @@ def timed(values):
 def main():
     """Measure what is asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["clock", "ways", "memory", "threads"])
+    parser.add_argument("what", choices=["ways", "memory", "threads"])
     for name, default in (("--samples", 640), ("--floats", 224 * 224 * 3), ("--batch-size", 64), ("--workers", 4)):
         parser.add_argument(name, type=int, default=default)
     parser.add_argument("--room", type=float, default=1.5, help="of the images as float32, for memory")
