@@ -10,7 +10,10 @@ import json
 import re
 import tempfile
 import textwrap
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,14 +80,28 @@ def rule_page(each: Rule) -> str:
 HEADINGS = {"cause": "Its six causes", "solution": "Its three solutions", "pitfall": "Ten pitfalls"}
 """Of the article's statements, by their kind."""
 
+RATIOS = {
+    "scenario 1, pinning by the article's clock": ("scenario_1", "by_the_articles_clock"),
+    "scenario 1, pinning by a clock around all": ("scenario_1", "by_a_clock_around_all"),
+    "scenario 3, two workers a CPU, over four": ("scenario_3",),
+    "pinning, synchronised after each copy and step": ("three_way", "pin_memory", "synchronised"),
+    "pinning, over a window": ("three_way", "pin_memory", "over_a_window"),
+    "pinning and non_blocking, synchronised": ("three_way", "pin_memory and non_blocking", "synchronised"),
+    "pinning and non_blocking, over a window": ("three_way", "pin_memory and non_blocking", "over_a_window"),
+    "`create_optimal_dataloader`, over four workers": ("optimal",),
+    "the main thread, where its threads were looked at": ("threads",),
+}
+"""What is shown of its figures, by where they stand."""
+
 
 def article_page() -> str:
-    """What stands in article-text.txt, then the statements of benchmarks/article.yaml with what covers each."""
+    """What stands in article-text.txt, what was measured, then the statements of article.yaml with what covers each."""
     statements: list[dict[str, Any]] = yaml.safe_load((ROOT / "benchmarks" / "article.yaml").read_text())
-    parts = [(ROOT / "docs" / "article-text.txt").read_text().strip()]
+    results = article_results()
+    parts = [(ROOT / "docs" / "article-text.txt").read_text().strip(), *article_figures(results)]
     for kind, heading in HEADINGS.items():
         rows = [
-            f"| {each['says']} | {each['truth']} | {', '.join(map(covered_by, each['covers']))} |"
+            f"| {each['says']} | {each['truth']} | {', '.join(covered_by(link, results) for link in each['covers'])} |"
             for each in statements
             if each["kind"] == kind
         ]
@@ -92,11 +109,44 @@ def article_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def covered_by(link: str) -> str:
+def article_results() -> dict[str, dict[str, Any]]:
+    """The latest figures of benchmarks/article.py that are kept, by the kind of machine."""
+    kept = sorted((ROOT / "benchmarks" / "results").glob("article-*.json"), key=lambda path: path.stem[-10:])
+    return {path.stem.split("-")[1].upper(): json.loads(path.read_text()) for path in kept}
+
+
+def article_figures(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A table of the ratios, a column a machine; nothing where none was kept."""
+    if not results:
+        return []
+    columns = " | ".join(f"{name} ({found['rounds']} rounds)" for name, found in results.items())
+    lines = [f"| how many times as fast | {columns} |", "|---|" + "--:|" * len(results)]
+    for what, keys in RATIOS.items():
+        cells = " | ".join(_ratio(reduce(getitem, keys, found)) for found in results.values())
+        lines.append(f"| {what} | {cells} |")
+    where = [f"{name}: {found['machine']}, {found['date']}." for name, found in results.items()]
+    return ["## What was measured", "\n".join(lines), " ".join(where)]
+
+
+def _ratio(found: Mapping[str, Any]) -> str:
+    interval = found["ci95"]
+    return f"{found['ratio']:.2f}" + (f" ({interval[0]:.2f}-{interval[1]:.2f})" if interval else "")
+
+
+def found_here(cause: str, results: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the sweeps said of a cause, by the kind of machine."""
+    said = []
+    for name, result in results.items():
+        of_statements = ChainMap(*(each["found"] or {} for each in result["statements"]))
+        said += [f"{name}: {of_statements[cause].replace('_', ' ')}"] if cause in of_statements else []
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def covered_by(link: str, results: Mapping[str, Mapping[str, Any]]) -> str:
     """A link to a rule's page, to a part of the report, or to where a fact is shown in it."""
     kind, _, name = link.partition(":")
     if kind == "rule":
-        return f"[`{name}`](rules/{name}.md)"
+        return f"[`{name}`](rules/{name}.md){found_here(name, results)}"
     if kind == "report":
         return f"[report: {name}](example.html#{name})"
     return f"[fact `{name}`](example.html#records)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import json
 import re
 from pathlib import Path
 
@@ -193,3 +194,45 @@ def test_what_covers_a_statement_is_there(says, link, shown):
     assert name in there[kind]
     (row,) = [row for row in rows(PAGES["article.md"]) if row[0] == says]
     assert name in row[2]
+
+
+def result(ratio: float, found: dict[str, str] | None, interval: list[float] | None = None) -> dict:
+    """Figures as benchmarks/article.py keeps them, all ratios alike."""
+    one = {"ratio": ratio, "ci95": interval}
+    ways = {"synchronised": one, "over_a_window": one}
+    return {
+        "machine": "a machine",
+        "date": "2026-01-02",
+        "rounds": 3,
+        "scenario_1": {"by_the_articles_clock": one, "by_a_clock_around_all": one},
+        "three_way": {"pin_memory": ways, "pin_memory and non_blocking": ways},
+        **dict.fromkeys(("scenario_3", "optimal", "threads"), one),
+        "statements": [{"found": found}, {"found": found and {}}],
+    }
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Results of two machines, of one of them a later and an earlier one."""
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/article-text.txt", "benchmarks/article.yaml"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    results = {
+        "cpu-2026-01-02": result(1.5, {"cpu_bound": "ruled_out"}, [1.25, 1.8]),
+        "cpu-2026-01-01": result(9.0, None),
+        "h200-2026-01-01": result(2.0, None),
+    }
+    for name, made in results.items():
+        (folder / f"article-{name}.json").write_text(json.dumps(made))
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
+
+
+def test_the_article_shows_the_latest_figures_of_each_machine(kept):
+    shown = rows(generated.article_page())
+    assert ["how many times as fast", "H200 (3 rounds)", "CPU (3 rounds)"] in shown
+    assert [row[1:] for row in shown if row[0] in generated.RATIOS] == [["2.00", "1.50 (1.25-1.80)"]] * 9
+    (bound,) = [row[2] for row in shown if "[`cpu_bound`]" in row[-1]]
+    assert bound == "[`cpu_bound`](rules/cpu_bound.md) (CPU: ruled out), [`io_bound`](rules/io_bound.md)"
+    assert "CPU: a machine, 2026-01-02." in generated.article_page()
