@@ -47,7 +47,7 @@ FIRST_SEED = 20_000
 """The plan was never looked at with seeds from here on."""
 
 WELL = 0.03
-"""Regret that issue 16 allows in 95 % of pipelines."""
+"""Regret that 95 % of pipelines are to stay below."""
 
 
 @dataclass(frozen=True)

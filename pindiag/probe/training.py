@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import os
 import random
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from . import contexts, dataset_state
+from . import contexts
 from .blocks import Block
 from .buffers import Buffers
+from .dataset_watch import DatasetWatch
 from .gate import Gate
 from .lazy import LazySync
-from .profiler import Window
 from .recorder import Recorder
 from .replay import REPLAYED, Replay
 from .serving import Serving, torch_advance
@@ -25,6 +24,7 @@ from .transfers import Transfers
 from .treatment import Treatment
 from .watch import Watch
 from .whole_epochs import NOT_SAMPLED, WholeEpochs
+from .windows import Windows
 
 COLLECTED_STEPS = REPLAYED + 2
 """Steps with real batches before replays: some loops fetch ahead, and where the last batches go is to be seen too."""
@@ -59,22 +59,19 @@ class Training:
         self, spec: dict[str, Any], recorder: Recorder, stopper: Stopper, transfers: Transfers, serving: Serving
     ) -> None:
         self.block: Block | None = None
-        self._spec = spec
         self._live = spec.get("isolation") == "live"
         self._recorder = recorder
         self._stopper = stopper
         self._transfers = transfers
         self._serving = serving
         self._orders: deque[dict[str, Any]] = deque(spec["blocks"])
-        self._windows: deque[dict[str, Any]] = deque()
-        self._window: Window | None = None
-        self._window_trial = ""
+        self._windows = Windows(spec, recorder)
         self._due: Callable[[], None] | None = None
         """What is to be done before the next batch is given."""
         self._collector: Replay | None = None
         self._collected = 0
         self._replay: Replay | None = None
-        self._dataset_before: dataset_state.State | None = None
+        self._dataset = DatasetWatch(recorder, serving, live=self._live)
         self._pairs = Pairs()
         self._buffers: Buffers | None = None
         self._context = contexts.MainContext(recorder)
@@ -94,8 +91,9 @@ class Training:
 
     def enter(self, now: int) -> None:
         """The loop asks for a batch: the step before is over, and so may be its block."""
-        if self._window is not None and self._window.step():
-            self._end_window()
+        if self._windows.step():
+            self._next_window()
+            self._stopper.check()
         block = self.block
         if block is not None and self._collector is None and block.enter(now):
             self._complete(block)
@@ -199,7 +197,7 @@ class Training:
 
     def finish(self, failed: str | None) -> None:
         """The target is over: write down what was measured of an unfinished block or window."""
-        self._say_window()
+        self._windows.close()
         self._say_buffers()
         self._serving.passages.say_rest()
         block, self.block = self.block, None
@@ -231,7 +229,7 @@ class Training:
             self._begin_block(order, running.queue if running is not None else 0)
 
     def _begin_block(self, order: dict[str, Any], queue: int) -> None:
-        self._dataset_before = self._dataset_now()
+        self._dataset.begin()
         whole = bool(order.get("epochs"))
         why_not = NOT_SAMPLED if whole else _WAITS_FOR_NOTHING.get(self._serving.treatment.ablation)
         starvation = Starvation(self._pairs, self._transfers, why_not)
@@ -275,7 +273,7 @@ class Training:
         self._ask(block)
 
     def _record(self, block: Block, status: str, reason: str | None) -> None:
-        self._say_dataset_changed(block)
+        self._dataset.end(block.order)
         notes = self._replay.notes if self._replay is not None else []
         self._recorder.write("block", **block.record(status, reason, notes))
 
@@ -284,9 +282,9 @@ class Training:
         answer = self._recorder.ask()
         self._gated = answer.get("gates", [])
         if answer["then"] == "profile":
-            self._begin_window(block.order["trial"], settle_steps=0)
+            self._windows.open(block.order["trial"], settle_steps=0)
         elif answer["then"] == "windows":
-            self._windows.extend(answer["windows"])
+            self._windows.to_come.extend(answer["windows"])
             self._next_window()
         elif answer["then"] == "blocks":
             self._orders.extend(answer["blocks"])
@@ -318,20 +316,6 @@ class Training:
         if phase == "counting":
             self._say_buffers()
         self._recorder.write("block_phase", block=order["block"], trial=order["trial"], phase=phase)
-
-    def _dataset_now(self) -> dataset_state.State | None:
-        running = self._serving.running
-        if not self._live or running is None or running.served.num_workers > 0:
-            return None
-        return dataset_state.read(running.served.dataset)
-
-    def _say_dataset_changed(self, block: Block) -> None:
-        before, self._dataset_before = self._dataset_before, None
-        after = self._dataset_now() if before is not None else None
-        what = dataset_state.first_difference(before, after) if before is not None and after is not None else None
-        if what is not None:
-            order = block.order
-            self._recorder.write("dataset_changed", trial=order["trial"], block=order["block"], what=what)
 
     # ----------------------------------------------------------------------------------------------------- ablations
 
@@ -394,33 +378,16 @@ class Training:
     # ------------------------------------------------------------------------------------------------------- windows
 
     def _next_window(self) -> None:
-        if self._windows:
-            self._due = functools.partial(self._start_window, self._windows.popleft())
+        if self._windows.to_come:
+            self._due = functools.partial(self._start_window, self._windows.to_come.popleft())
         else:
             self._stop()
 
     def _start_window(self, order: dict[str, Any]) -> None:
         self._due = None
         watch, _ = self._switch(order)
-        self._begin_window(order["trial"], settle_steps=watch.queue + 1)
+        self._windows.open(order["trial"], settle_steps=watch.queue + 1)
         self._serving.start(watch)
-
-    def _begin_window(self, trial: str, settle_steps: int) -> None:
-        self._window_trial = trial
-        trace = f"traces/{trial}-{self._spec['launch']}.json.gz"
-        path = os.path.join(self._spec["run_directory"], trace)
-        self._window = Window(path, trace, self._spec["profile_steps"], settle_steps)
-
-    def _end_window(self) -> None:
-        self._say_window()
-        self._next_window()
-        self._stopper.check()
-
-    def _say_window(self) -> None:
-        window, self._window = self._window, None
-        if window is not None:
-            window.finish()
-            self._recorder.write("window", trial=self._window_trial, **window.record())
 
 
 def _kind(treatment: Treatment) -> Any:

@@ -168,7 +168,7 @@ def test_any_text_is_taken_and_twice_is_once(text):
 
 def test_the_folders_of_a_shell_are_no_passwords(monkeypatch):
     for name in ("PWD", "OLDPWD"):
-        monkeypatch.setenv(name, "/home/ada/work")
+        monkeypatch.setenv(name, "/home/ada/code")
     monkeypatch.setenv("DB_PWD", "s3cr3t-value-1")
-    redactor = Redactor.here("/home/ada/work")
-    assert redactor("/home/ada/work/train.py:56 s3cr3t-value-1") == "train.py:56 <redacted>"
+    redactor = Redactor.here("/home/ada/code")
+    assert redactor("/home/ada/code/train.py:56 s3cr3t-value-1") == "train.py:56 <redacted>"

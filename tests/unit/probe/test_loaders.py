@@ -10,7 +10,7 @@ from pindiag.probe import loaders
 from pindiag.probe.loaders import Loaders, calling
 
 LIBRARY = "/library/module.py"
-USER = "/work/train.py"
+USER = "/project/train.py"
 
 
 class Made:

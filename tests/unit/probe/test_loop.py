@@ -8,7 +8,7 @@ import pytest
 from pindiag.probe.callsite import Place
 from pindiag.probe.loop import describe
 
-FILE = "/work/train.py"
+FILE = "/project/train.py"
 
 
 @pytest.fixture
