@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 SCHEMAS = {"report": Report, "doctor": Doctor}
 _SECTION = re.compile(r"^([A-Z][^\n:]*):\n((?:[ ]{4}[^\n]*\n|\n)+)", re.MULTILINE)
+_AFTER = re.compile(r"^(after: )", re.MULTILINE)
+"""A paragraph of its own, beside what it was before."""
 _ISSUE = re.compile(r"(?<![\w/`])([\w.-]+/[\w.-]+)#(\d+)")
 
 
@@ -68,7 +70,7 @@ def rule_page(each: Rule) -> str:
     text = inspect.cleandoc(each.doc) + "\n"
     parts = [f"# `{each.name}`", f"**{each.code}**: {each.title}.", _SECTION.sub("", text).strip()]
     for heading, body in _SECTION.findall(text):
-        parts += [f"## {heading}", inspect.cleandoc(body)]
+        parts += [f"## {heading}", _AFTER.sub(r"\n\1", inspect.cleandoc(body))]
     if each.options:
         parts += ["## Options", "| option | value |\n|---|--:|"]
         parts[-1] += "".join(f"\n| `{name}` | {value:g} |" for name, value in each.options.items())

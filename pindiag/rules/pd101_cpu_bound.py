@@ -41,8 +41,10 @@ def cpu_bound(facts: Facts, options: Options) -> Ruling:
         together use `full_share` of the CPUs (0.9) neither shows anything, since they compete: then it stays suspected.
 
     Example:
-        `DataLoader(dataset, batch_size=64)` over JPEGs decoded by Pillow: the wait is spent on CPU, and
-        `num_workers=4` is faster.
+        before: `DataLoader(dataset, batch_size=64)`: the training process decodes JPEGs itself, and the GPU waits for
+        each.
+        after: `DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=True)`: four are decoded at a time,
+        beside the step.
 
     Fix:
         More workers, as long as CPUs are left; then cheaper work: smaller images, a faster decoder, transforms on

@@ -38,7 +38,9 @@ def io_bound(facts: Facts, options: Options) -> Ruling:
         out where the workers alone deliver clearly more than training takes.
 
     Example:
-        A dataset that opens one small file a sample on a network filesystem.
+        before: `num_workers=2` over a server that answers after 6 ms: 16 answers a batch, two at a time, 57 of a step's
+        66 ms.
+        after: `num_workers=8`: eight answers at a time; or the files on a local disk before training starts.
 
     Fix:
         More workers, so that waits overlap; data on a local disk; few large files in place of many small ones.

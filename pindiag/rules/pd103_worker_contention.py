@@ -32,7 +32,8 @@ def worker_contention(facts: Facts, options: Options) -> Ruling:
         step itself was slower beside them. Ruled out where training on ready batches was no faster.
 
     Example:
-        `num_workers=16` in a container that may use 4 CPUs.
+        before: `num_workers=16` in a container that may use 4 CPUs: whoever runs takes the CPU of one who could.
+        after: `num_workers=3`: one CPU is left for the training process.
 
     Fix:
         Fewer workers: usable CPUs minus one is where to start, measured is better.

@@ -31,7 +31,9 @@ def missing_non_blocking(facts: Facts, options: Options) -> Ruling:
         memory no copy overlaps: then `pageable_copy` is the cause to mend first.
 
     Example:
-        `images = images.to(device)` behind `DataLoader(..., pin_memory=True)`.
+        before: `images = images.to(device)` behind `DataLoader(..., pin_memory=True)`: the host waits for the copy to
+        end.
+        after: `images = images.to(device, non_blocking=True)`: it goes on, and launches the work that the copy is for.
 
     Fix:
         `images = images.to(device, non_blocking=True)`.

@@ -33,7 +33,8 @@ def pageable_copy(facts: Facts, options: Options) -> Ruling:
         ready ones. Ruled out where that is no faster.
 
     Example:
-        `DataLoader(dataset, batch_size=64, num_workers=4)` with batches of 38 MB: 9 ms a copy, 0.7 ms pinned.
+        before: `DataLoader(dataset, batch_size=64, num_workers=4)` with batches of 38 MB: 9 ms a copy.
+        after: `DataLoader(dataset, batch_size=64, num_workers=4, pin_memory=True)`: 0.7 ms.
 
     Fix:
         `pin_memory=True` in the loader and `non_blocking=True` in `.to()`.

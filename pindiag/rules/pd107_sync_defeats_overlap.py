@@ -30,7 +30,8 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
         wait). Without the experiment this cause is never the primary one.
 
     Example:
-        `running_loss += loss.item()` in each step of a small network.
+        before: `running_loss += loss.item()` in each step of a small network: the GPU idles until new work is launched.
+        after: `running_loss += loss.detach()` in each step, and `running_loss.item()` once at the end of the epoch.
 
     Fix:
         Add up on the device (`running_loss += loss.detach()`) and read the value once in a while.

@@ -36,7 +36,9 @@ def worker_ipc_bound(facts: Facts, options: Options) -> Ruling:
         on ready batches is no faster.
 
     Example:
-        A `TensorDataset` in memory with `num_workers=4`.
+        before: `DataLoader(TensorDataset(x, y), batch_size=64, num_workers=4)`: a slice is there at once, its way
+        through another process is not.
+        after: `DataLoader(TensorDataset(x, y), batch_size=64)`.
 
     Fix:
         `num_workers=0`; fewer tensors a batch; whole batches fetched by `__getitems__`.

@@ -26,7 +26,9 @@ def pinned_alloc(facts: Facts, options: Options) -> Ruling:
         host buffers (0.05: what is worth mending). Confirmed when the same script without pinning was faster.
 
     Example:
-        Padded text whose longest sentence differs from batch to batch.
+        before: `pad_sequence(texts)` as long as the longest of each batch: every new size is allocated and page-locked
+        anew.
+        after: the length rounded up to a multiple of 128: few sizes, which torch keeps and uses again.
 
     Fix:
         Pad to few fixed lengths; do not keep batches; or `pin_memory=False`.

@@ -30,7 +30,9 @@ def batch_not_pinned(facts: Facts, options: Options) -> Statement:
         `copy_share` of each step (0.05: below, nothing that is done about copies could bring 1.05 ×).
 
     Example:
-        A `collate_fn` that returns `Batch(images, labels)`, a plain class.
+        before: `class Batch: ...`, a plain class with `images` and `labels`, returned by a `collate_fn`.
+        after: the same class with `def pin_memory(self): self.images = self.images.pin_memory(); return self`; or a
+        named tuple.
 
     Fix:
         `def pin_memory(self): self.images = self.images.pin_memory(); ...; return self` in that class.

@@ -31,8 +31,9 @@ def pinned_memory_pressure(facts: Facts, options: Options) -> Ruling:
         Suspected at most: other memory may be what is short.
 
     Example:
-        `DataLoader(large_images, batch_size=352, num_workers=8, pin_memory=True)` with batches of 1.03 GiB: 17 of them
-        hold 2 GiB each when pinned, 34 GiB of a machine's 128. With `batch_size=340` they would hold 1 GiB each.
+        before: `batch_size=352, num_workers=8, pin_memory=True` with images of 3 MiB: 17 batches of 1.03 GiB hold 2 GiB
+        each when pinned, 34 GiB of a machine's 128.
+        after: `batch_size=340`: just below 1 GiB, so that they hold 17 GiB; or `num_workers=4`.
 
     Fix:
         Fewer batches in flight (`num_workers` × `prefetch_factor`), batches just below a power of two, smaller ones, or

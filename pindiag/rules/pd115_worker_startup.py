@@ -31,7 +31,9 @@ def worker_startup(facts: Facts, options: Options) -> Ruling:
         otherwise.
 
     Example:
-        Epochs of 16 steps whose two workers read an index of 400 000 entries each: 0.3 s before 0.3 s of training.
+        before: epochs of 16 steps whose two workers read an index of 400 000 entries each: 0.3 s before 0.3 s of
+        training.
+        after: `DataLoader(..., num_workers=2, persistent_workers=True)`: 0.3 s once.
 
     Fix:
         `DataLoader(..., persistent_workers=True)`, with the loader made once, before the loop over epochs; less to

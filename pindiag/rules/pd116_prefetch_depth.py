@@ -35,8 +35,9 @@ def prefetch_depth(facts: Facts, options: Options) -> Ruling:
         5 %, or when training on ready batches does. Until it was tried it is never the primary cause.
 
     Example:
-        Two workers with `prefetch_factor=1`, and a store that takes 90 ms instead of 4 for one batch in ten: the loop
-        waits for each of them, though a mean batch is made in less time than a step.
+        before: two workers with `prefetch_factor=1`, and a store that takes 90 ms instead of 4 for one batch in ten:
+        the loop waits for each of them, though a mean batch is made in less time than a step.
+        after: `prefetch_factor=4`: the queue lasts until the slow one is there.
 
     Fix:
         `prefetch_factor=4`, or more where memory allows: workers × prefetch_factor batches lie in it.

@@ -36,7 +36,9 @@ def memory_growth(facts: Facts, options: Options) -> Statement:
         in each epoch begin at nothing again, which is why some scripts survive.
 
     Example:
-        `self.records = [row for row in csv.DictReader(file)]` with 10 million rows and 8 workers.
+        before: `self.records = [row for row in csv.DictReader(file)]` with 10 million rows and 8 workers.
+        after: `self.table = torch.tensor(rows)`, or a column of a memory-mapped Arrow file: no reference counts to
+        write.
 
     Fix:
         NumPy arrays, tensors, Arrow or pandas columns in place of lists of objects; texts as one array of bytes with

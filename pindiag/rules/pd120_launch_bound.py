@@ -37,7 +37,8 @@ def launch_bound(facts: Facts, options: Options) -> Ruling:
         most: only a step with fewer launches would show it.
 
     Example:
-        A network of twenty small layers on batches of 32 rows.
+        before: a network of twenty small layers on batches of 32 rows, forward and backward, a kernel at a time.
+        after: `model = torch.compile(model, mode="reduce-overhead")`: they are recorded once and launched as one.
 
     Fix:
         `torch.compile(model, mode="reduce-overhead")` or a CUDA graph, fused optimizers (`fused=True`), larger batches.

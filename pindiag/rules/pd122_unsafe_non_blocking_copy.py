@@ -28,7 +28,10 @@ def unsafe_non_blocking_copy(facts: Facts, _options: Options) -> Statement:
         device are watched; of copies to the host that are read too soon it knows nothing.
 
     Example:
-        `buffer.copy_(batch); inputs = buffer.to(device, non_blocking=True)` in each step, with one pinned `buffer`.
+        before: `buffer.copy_(batch); inputs = buffer.to(device, non_blocking=True)` in each step, with one pinned
+        `buffer`.
+        after: `copied.synchronize(); buffer.copy_(batch); inputs = buffer.to(device, non_blocking=True);
+        copied.record()`, with `copied = torch.cuda.Event()`; or no buffer, and `pin_memory=True` in the loader.
 
     Fix:
         Two buffers or more by turns, each with a `torch.cuda.Event` that is recorded after its copy and waited for

@@ -47,7 +47,9 @@ def worker_crash(facts: Facts, options: Options) -> Statement:
         where one died under the script's own after something had been measured.
 
     Example:
-        `DataLoader worker (pid 71) is killed by signal: Segmentation fault` at step 43.
+        before: `DataLoader worker (pid 71) is killed by signal: Segmentation fault` at step 43.
+        after: the record that makes the decoder crash is left out: `num_workers=0` under `python -X faulthandler` names
+        its line.
 
     Fix:
         SIGBUS: more room in /dev/shm. SIGKILL for want of memory: fewer workers, or a dataset that forked workers do

@@ -37,7 +37,8 @@ def too_many_tensors(facts: Facts, options: Options) -> Ruling:
         workers were faster, `worker_ipc_bound` is confirmed and this says why.
 
     Example:
-        A dictionary of 256 columns, 1 kB each: 31 ms to hand over what took 3 ms to make.
+        before: a batch that is a dictionary of 256 columns, 1 kB each: 31 ms to hand over what took 3 ms to make.
+        after: one tensor of 256 columns, and `dict(zip(names, table.to(device).unbind(1)))` in the loop.
 
     Fix:
         One tensor for all columns of a type, cut apart (`unbind`, `split`) after the copy to the device; ragged parts

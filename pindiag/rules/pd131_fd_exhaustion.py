@@ -38,7 +38,9 @@ def fd_exhaustion(facts: Facts, options: Options) -> Statement:
         since what is kept may be let go after each epoch, which blocks do not see. It claims no gain.
 
     Example:
-        `seen.append(labels)` in an epoch of 5 000 batches, with `ulimit -n` at 1 024.
+        before: `seen.append(labels)` in an epoch of 5 000 batches, with `ulimit -n` at 1 024: each keeps a descriptor
+        open.
+        after: `seen.append(labels.clone())`: the memory that the worker shared is let go.
 
     Fix:
         `seen.append(labels.clone())`, or a higher limit, or the sharing strategy `file_system`.

@@ -33,7 +33,8 @@ def shm_too_small(facts: Facts, options: Options) -> Statement:
         gain.
 
     Example:
-        8 workers, prefetch_factor 2 and batches of 38 MB in a container with 64 MB.
+        before: `docker run image`, which gives /dev/shm 64 MB, with 8 workers, prefetch_factor 2 and batches of 38 MB.
+        after: `docker run --shm-size=1g image`: the 16 batches in flight take 608 MB.
 
     Fix:
         `docker run --shm-size=1g` or `--ipc=host`; fewer workers; a smaller prefetch_factor.

@@ -38,7 +38,9 @@ def start_method(facts: Facts, options: Options) -> Statement:
         elsewhere: `low`. It claims no gain.
 
     Example:
-        A `lambda` as collate_fn on Python 3.14: "Can't get local object 'main.<locals>.<lambda>'".
+        before: `collate_fn=lambda samples: ...` within `main()` on Python 3.14: "Can't get local object
+        'main.<locals>.<lambda>'".
+        after: `def collate(samples): ...` at the top of the module, and `collate_fn=collate`.
 
     Fix:
         Functions at the top of a module; `multiprocessing_context='fork'`; `persistent_workers=True`.

@@ -30,8 +30,10 @@ def loader_rebuilt(facts: Facts, options: Options) -> Ruling:
         until the script is changed and run again.
 
     Example:
-        `for epoch in range(90): loader = DataLoader(shard(epoch), num_workers=8, persistent_workers=True)`: half a
-        second of each epoch of 4 s.
+        before: `for epoch in range(90): loader = DataLoader(shard(epoch), num_workers=8, persistent_workers=True)`:
+        half a second of each epoch of 4 s.
+        after: `loader = DataLoader(dataset, sampler=sampler, num_workers=8, persistent_workers=True)` before the loop,
+        and `sampler.set_epoch(epoch)` in it.
 
     Fix:
         One loader, made before the loop, with `persistent_workers=True`; what differs between epochs goes into a

@@ -30,7 +30,8 @@ def extra_cuda_context(facts: Facts, _options: Options) -> Statement:
         What a library opens without torch is not seen.
 
     Example:
-        A dataset that turns images on `cuda:0` in two spawned workers: three contexts on one GPU.
+        before: a dataset that turns images on `cuda:0` in two spawned workers: three contexts on one GPU.
+        after: the dataset gives CPU tensors, and `images = augment(images.to(device))` turns a whole batch in the loop.
 
     Fix:
         CPU tensors in the dataset, and augmentation on the GPU in the training loop, a batch at a time;

@@ -32,7 +32,8 @@ def known_bad_version(facts: Facts, _options: Options) -> Statement:
         claims no gain.
 
     Example:
-        `PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1` with torch 2.13.0.
+        before: `PYTORCH_CUDA_ALLOC_CONF=pinned_max_round_threshold_mb:1 python train.py` with torch 2.13.0.
+        after: `python train.py`.
 
     Fix:
         The setting left out, or another version; each fault names its own.

@@ -32,7 +32,8 @@ def slow_pcie_link(facts: Facts, options: Options) -> Statement:
         step (0.05: below, nothing that is done about copies could bring 1.05 ×).
 
     Example:
-        Generation 4 with 4 lanes of 16: 7.9 GB/s instead of 31.5 GB/s.
+        before: a card in a slot with 4 lanes of generation 4: 7.9 GB/s.
+        after: in one with 16: 31.5 GB/s.
 
     Fix:
         A slot with all lanes wired to the CPU; no riser; the generation set to automatic in the BIOS.

@@ -30,7 +30,8 @@ def wrong_numa_node(facts: Facts, options: Options) -> Statement:
         could bring 1.05 ×).
 
     Example:
-        `taskset -c 0-31 python train.py` with `CUDA_VISIBLE_DEVICES=4`, whose node has CPUs 32-63.
+        before: `taskset -c 0-31 python train.py` with `CUDA_VISIBLE_DEVICES=4`, whose node has CPUs 32-63.
+        after: `numactl --cpunodebind=1 --membind=1 python train.py`.
 
     Fix:
         `numactl --cpunodebind=1 --membind=1 python train.py`, with the GPU's node.

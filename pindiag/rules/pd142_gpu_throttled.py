@@ -30,7 +30,8 @@ def gpu_throttled(facts: Facts, options: Options) -> Statement:
         works hardest meets the limit on many GPUs, and loses a few per cent). It claims no gain.
 
     Example:
-        Heat (hardware) in 80 % of the samples: the clock at 900 MHz of 1 980.
+        before: heat in 80 % of the samples: the clock at 900 MHz of 1 980.
+        after: the fans' way is free again: none, and 1 980 MHz.
 
     Fix:
         Cooling: free the air's way, lower the room's temperature. For the power limit: `nvidia-smi -q -d POWER` shows

@@ -33,7 +33,10 @@ def misleading_benchmark(facts: Facts, options: Options) -> Statement:
         waits, so only the wait for the batch counts. It is always `low` and claims no gain.
 
     Example:
-        `start = time.time()` as the first line of the loop's body: 9 of the 20 ms of a step come before it.
+        before: `for x, y in loader: start = time.time(); ...; print(time.time() - start)`: 9 of the 20 ms of a step
+        come before the clock starts.
+        after: `torch.cuda.synchronize(); start = time.time()` before the loop, `torch.cuda.synchronize()` after it, and
+        the time between them over the number of samples.
 
     Fix:
         One clock before the loop and one after it, `torch.cuda.synchronize()` before each of both, and samples divided

@@ -17,6 +17,16 @@ def test_every_rule_is_documented_and_gives_reasons_for_its_thresholds(rule):
         assert f"{value:g}" in text.replace(" ", ""), option
 
 
+NOTHING_TO_CHANGE = {"compute_bound", "no_difference", "script_error"}
+
+
+@pytest.mark.parametrize("rule", rules.catalogue(), ids=lambda rule: rule.code)
+def test_its_example_shows_what_was_and_what_is_then(rule):
+    example = rule.doc.partition("Example:")[2].partition("Fix:")[0]
+    marks = [line.split()[0] for line in example.splitlines() if line.strip().startswith(("before:", "after:"))]
+    assert marks == ([] if rule.name in NOTHING_TO_CHANGE else ["before:", "after:"])
+
+
 def test_codes_and_names_are_unique_and_in_order():
     codes = [rule.code for rule in rules.catalogue()]
     assert codes == sorted(set(codes))
