@@ -234,10 +234,17 @@ def judged(found: Mapping[str, str] | None) -> list[dict[str, object]]:
     return rows
 
 
-def swept(budget: str, folder: Path) -> dict[str, str]:
-    """What `pindiag run --sweep` of the article's script says of each cause."""
-    words = ["run", str(SAMPLE), "--sweep", "--budget", budget, "--out", str(folder)]
-    subprocess.run([sys.executable, "-m", "pindiag", *words], stdout=sys.stderr, check=True)
+def sweep_words(budget: str, size: Size, folder: Path) -> list[str]:
+    """What the sweep of the article's script is told."""
+    told = [str(SAMPLE), "--sweep", "--budget", budget, "--output", str(folder)]
+    return [*told, "--", "--samples", str(size.samples)]
+
+
+def swept(budget: str, size: Size, folder: Path) -> dict[str, str] | None:
+    """What `pindiag run --sweep` of the article's script says of each cause; None where it failed, as told above."""
+    words = [sys.executable, "-m", "pindiag", "run", *sweep_words(budget, size, folder)]
+    if subprocess.run(words, stdout=sys.stderr, check=False).returncode:
+        return None
     return {finding.cause: finding.status for finding in api.load(folder).findings}
 
 
@@ -264,7 +271,7 @@ def main() -> None:
     host = this_host()
     with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
         figures.update(origin())
-        figures["statements"] = judged(None if asked.quick else swept(asked.budget, Path(name) / "run"))
+        figures["statements"] = judged(None if asked.quick else swept(asked.budget, size, Path(name) / "run"))
         figures["scenario_2"] = scenario_2(size)
         fewest, until_s = (QUICK_ROUNDS, 0.0) if asked.quick else (FEWEST_ROUNDS, until_s)
         for found in rounds(host, size, fewest=fewest, until_s=until_s, clock=time.monotonic):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import article
 import pytest
 
 from pindiag import rules
+from pindiag.cli import run
 
 HOST = article.Host(threads=2, cpus=4, has_gpu=True)
 SIZE = article.Size(samples=10)
@@ -79,6 +82,15 @@ def test_statements_say_what_was_found_of_the_causes_that_cover_them():
     rows = article.judged(status)
     assert rows[0]["found"] == {"cpu_bound": "confirmed", "io_bound": "ruled_out"}
     assert {row["found"] for row in article.judged(None)} == {None}
+
+
+def test_the_command_line_takes_what_the_sweep_is_told(tmp_path):
+    words = article.sweep_words("90s", SIZE, tmp_path)
+    with run.command.make_context("run", words) as context:
+        asked = context.params
+    assert (asked["sweep"], asked["budget"], asked["output"]) == (True, 90.0, tmp_path)
+    assert Path(words[0]).is_file()
+    assert words[-2:] == ["--samples", "10"]
 
 
 @pytest.mark.parametrize(
