@@ -77,7 +77,7 @@ SHORT = ("--no-verify", "--grid", "num_workers=0,4", "--steps", "12")
 QUICK = Lengths(
     sweep=("--budget", "14s", "--rounds", "3", *SHORT),
     pairs=("--budget", "8s"),
-    again=("--budget", "3s", "--rounds", "1", *SHORT),
+    again=("--budget", "2s", "--rounds", "1", *SHORT),
 )
 """Waits of known length: four workers make it five times as fast."""
 
