@@ -86,7 +86,7 @@ def test_statements_say_what_was_found_of_the_causes_that_cover_them():
 
 def test_the_command_line_takes_what_the_sweep_is_told(tmp_path):
     words = article.sweep_words("90s", SIZE, tmp_path)
-    with run.command.make_context("run", words) as context:
+    with run.command.make_context("run", list(words)) as context:
         asked = context.params
     assert (asked["sweep"], asked["budget"], asked["output"]) == (True, 90.0, tmp_path)
     assert Path(words[0]).is_file()
