@@ -96,7 +96,7 @@ def ceilings(report: Report, finding: Finding | None) -> Ceilings | None:
     return Ceilings(
         rows=[dataclasses.replace(row, marked=row.stage in marked and _is_own(row, own)) for row in rows],
         slow=frozenset(slow),
-        title=_reaches_the_step(share) if near and share else _named(slow, complete=complete),
+        title=_reaches_the_step(share) if near and share else _named(slow, complete=complete, workers=own.num_workers),
     )
 
 
@@ -229,9 +229,13 @@ def _reaches_the_step(share: float) -> str:
     return f"Neither loader nor copy is the limit: training reaches {figures.share(share)} of the step alone"
 
 
-def _named(slow: Mapping[Stage, str], *, complete: bool) -> str:
+def _named(slow: Mapping[Stage, str], *, complete: bool, workers: int) -> str:
+    if not slow and not complete:
+        return "Each stage that was measured alone is faster than training"
+    if not slow and not workers:
+        return "Loading and training take turns: each alone is faster"
     if not slow:
-        return f"No stage {'alone' if complete else 'that was measured alone'} is as slow as training"
+        return "Each stage alone is faster than training: together they hold each other up"
     words = names.listing(list(slow.values()))
     if len(slow) == 1:
         return f"Only {words} is as slow as training"
@@ -241,4 +245,4 @@ def _named(slow: Mapping[Stage, str], *, complete: bool) -> str:
 def _words(row: Ceiling) -> str:
     if row.stage == "copy":
         return f"the copy from {'pinned' if row.pinned else 'pageable'} memory"
-    return {"step": "the step itself", "loader": "the loader alone", "pin_thread": "the pin thread"}[row.stage]
+    return {"step": "the step itself", "loader": "the loader", "pin_thread": "the pin thread"}[row.stage]

@@ -33,6 +33,7 @@ def _with(report, name, rate):
 
 UNPINNED = example._configuration(example.BASELINE)
 PINNED = example._configuration("nw4-pin1-nb1")
+WITHOUT_WORKERS = example._configuration("nw0-pin0-nb0")
 FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pin1__nb1": 8000.0}
 
 
@@ -48,10 +49,15 @@ FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pi
         (
             PINNED,
             {"loader_only__nw4__pin0": 1060.0, "loader_only__nw4__pin1": 1050.0},
-            "Only the loader alone",
+            "Only the loader is",
             "loader",
         ),
-        (UNPINNED, {"loader_only__nw4__pin0": 4000.0, "loader_only__nw4__pin1": 1050.0}, "No stage alone", None),
+        (
+            UNPINNED,
+            {"loader_only__nw4__pin0": 4000.0, "loader_only__nw4__pin1": 1050.0},
+            "Each stage alone is faster than training: together",
+            None,
+        ),
         (
             UNPINNED,
             {"loader_only__nw4__pin0": 4000.0, "host_batch__pin0__nb0": 1100.0},
@@ -61,7 +67,7 @@ FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pi
         (
             PINNED,
             {"loader_only__nw4__pin0": 4000.0, "host_batch__pin0__nb0": 1100.0},
-            "No stage that was measured",
+            "Each stage that was measured",
             None,
         ),
         (
@@ -70,12 +76,18 @@ FREE = {"compute_only": 9000.0, "host_batch__pin0__nb0": 8000.0, "host_batch__pi
             "The copy from pinned memory and",
             None,
         ),
-        (PINNED, {"loader_only__nw16__pin0": 1100.0}, "No stage that was measured alone", None),
+        (PINNED, {"loader_only__nw16__pin0": 1100.0}, "Each stage that was measured", None),
         (
             PINNED,
             {"compute_only": 1030.0, "loader_only__nw4__pin0": 1100.0},
             "Neither loader nor copy is the limit",
             "step",
+        ),
+        (
+            WITHOUT_WORKERS,
+            {"loader_only__nw0__pin0": 2000.0},
+            "Loading and training take turns: each alone is faster",
+            None,
         ),
         (PINNED, {"compute_only": 1200.0, "host_batch__pin1__nb1": 1150.0}, "Only the step itself", "step"),
     ],
