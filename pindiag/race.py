@@ -1,4 +1,4 @@
-"""Who leads: what the rounds say about each configuration against the script as written.
+"""Who leads: what the rounds say about each configuration and tweak against the script as written.
 
 Asked by plan while the run goes on, to know what to verify, and by analysis afterwards, to recommend it. Both look at
 the same rounds, and never at the verification, so they name the same one.
@@ -136,6 +136,34 @@ def chosen(journal: Journal) -> str | None:
     return cheapest({trial: measured_cost(journal, trial, gain) for trial, gain in near.items()}) or journal.baseline_id
 
 
+def leader(journal: Journal) -> str | None:
+    """What comes first, and is verified: the chosen configuration, or a tweak that gains clearly more.
+
+    A tweak stands for a line of the user's code. Its gain is clearly more where its interval lies above that of the
+    configuration; where they overlap, arguments come before code.
+    """
+    best = chosen(journal)
+    if best is None:
+        return None
+    gains = {trial: ratio.value for trial, ratio in beside(journal).items() if _gains_more(journal, trial, ratio, best)}
+    return max(gains, key=lambda trial: gains[trial], default=best)
+
+
+def _gains_more(journal: Journal, trial: str, ratio: Mean, best: str) -> bool:
+    made, (noise, _) = journal.treatments[trial], floor(journal)
+    if made.kind != "tweak" or ratio.ci95 is None or not beyond_noise(ratio, noise):
+        return False
+    least = _interval(journal, best)[1]
+    safe = unsafe(journal, made.configuration.id) is None
+    return safe and ratio.ci95[0] > least and ratio.value > AS_GOOD_AS_THE_BEST
+
+
+def _interval(journal: Journal, trial: str) -> tuple[float, float]:
+    """Of a chosen configuration's gain in the race; that of the baseline is none."""
+    ratio = standings(journal).get(trial)
+    return (1.0, 1.0) if ratio is None or ratio.ci95 is None else ratio.ci95
+
+
 class Cost(NamedTuple):
     """What a configuration takes of the machine; None: not measured."""
 
@@ -221,16 +249,26 @@ def verification(journal: Journal, candidate: str, *, steady: bool = False) -> M
 
 def recommended(journal: Journal) -> str | None:
     """What is chosen, unless its verification does not bear it out: then the script as written."""
-    leader = chosen(journal)
-    ratio = None if leader in (None, journal.baseline_id) else verification(journal, leader or "")
-    return journal.baseline_id if ratio is not None and _not_borne_out(ratio) else leader
+    best = chosen(journal)
+    ratio = None if best in (None, journal.baseline_id) else verification(journal, best or "")
+    return journal.baseline_id if ratio is not None and _not_borne_out(ratio) else best
+
+
+def comes_first(journal: Journal) -> str | None:
+    """The leader; where it is a tweak whose verification does not bear that out, the recommended configuration."""
+    ahead, best = leader(journal), chosen(journal)
+    if ahead is None or best is None or ahead == best:
+        return recommended(journal)
+    ratio = verification(journal, ahead)
+    behind = ratio is not None and ratio.ci95 is not None and ratio.ci95[1] < _interval(journal, best)[0]
+    return recommended(journal) if behind or (ratio is not None and _not_borne_out(ratio)) else ahead
 
 
 def claimed(journal: Journal) -> str | None:
-    """A recommended change that its verification bears out."""
-    leader = recommended(journal)
-    ratio = None if leader in (None, journal.baseline_id) else verification(journal, leader or "")
-    return leader if ratio is not None and ratio.ci95 is not None else None
+    """A change that comes first and that its verification bears out."""
+    ahead = comes_first(journal)
+    ratio = None if ahead in (None, journal.baseline_id) else verification(journal, ahead or "")
+    return ahead if ratio is not None and ratio.ci95 is not None else None
 
 
 def _not_borne_out(ratio: Mean) -> bool:

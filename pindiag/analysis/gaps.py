@@ -125,7 +125,8 @@ def _baseline(evidence: TrialEvidence) -> str | None:
 
 def _reasons(analysis: Analysis, run: RunEvidence) -> dict[str, str]:
     asked = "it was not asked for" if not run.spec.verify or not run.spec.sweep else None
-    leads = analysis.recommendation is not None and analysis.recommendation.trial == analysis.baseline
+    recommended = analysis.recommendation
+    leads = recommended is not None and recommended.tweak is None and recommended.trial == analysis.baseline
     never_live = "it had no live round together with the baseline"
     verified, patch = analysis.verification, analysis.patch_verification
     others = [] if analysis.loader is None else analysis.loader.beside

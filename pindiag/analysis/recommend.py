@@ -46,6 +46,7 @@ def verification(journal: Journal) -> Verification | None:
     }
     paired = [rate for rate in rates if rate.round in complete]
     return Verification(
+        trial=candidate,
         pairs=mean.count,
         launches=[launch.id for launch in journal.launches if launch.purpose == "verify" and launch.measured],
         baseline_samples_per_second=[rate.value for rate in paired if rate.trial == baseline],
@@ -71,14 +72,14 @@ def _verified_trial(journal: Journal) -> str | None:
     """The leader where it ran; one that was found unsafe meanwhile is none, whatever its launches gave."""
     ran = [journal.trial(rate.trial) for rate in journal.rates("verify")]
     tried = [name for name in ran if name != journal.baseline_id and unsafe(journal, name) is None]
-    leader = race.chosen(journal)
-    return leader if leader in tried else next(iter(tried), None)
+    leaders = [name for name in (race.leader(journal), race.chosen(journal)) if name in tried]
+    return next(iter([*leaders, *tried]), None)
 
 
 def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation | None:
     """The cheapest configuration within 2 % of the best, or the baseline; None where the baseline was not measured.
 
-    A change whose verification does not bear it out is not recommended.
+    A change whose verification does not bear it out is not recommended. Beside it, the tweak that comes before it.
     """
     measured = {trial.id: trial for trial in trials if trial.status == "measured"}
     baseline = journal.baseline_id
@@ -93,6 +94,7 @@ def recommendation(journal: Journal, trials: Sequence[Trial]) -> Recommendation 
         versus_baseline=versus,
         firmness=firmness,
         frontier=frontier([trial for trial in measured.values() if _competes(journal, trial.id)]),
+        tweak=next((name for name in [race.comes_first(journal)] if name != leader and name in measured), None),
     )
 
 

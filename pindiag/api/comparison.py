@@ -43,9 +43,10 @@ class _Run(NamedTuple):
         return told if isinstance(told, str) else None
 
     def trial(self, name: Role) -> Trial | None:
-        recommended = self.report.recommendation
-        wanted = self.report.baseline if name == "as written" else recommended.trial if recommended else None
-        return next((one for one in self.report.trials if one.id == wanted), None)
+        from pindiag.report import about
+
+        wanted = self.report.baseline if name == "as written" else about.leading(self.report)
+        return about.trial(self.report, wanted)
 
 
 def compare(base: Path, new: Path, *, force: bool = False, show_paths: bool = False) -> Comparison:
@@ -132,8 +133,8 @@ def _unlike(base: _Run, new: _Run) -> Iterator[str]:
 def _side(run: _Run) -> Side:
     from pindiag.report import names
 
-    recommended = run.report.recommendation
-    changed = recommended is not None and recommended.trial != run.report.baseline
+    recommended = run.trial("recommended")
+    changed = recommended is not None and recommended.id != run.report.baseline
     verdict = run.report.verdict
     return Side(
         source=run.source,
@@ -143,7 +144,7 @@ def _side(run: _Run) -> Side:
         headline=verdict.headline,
         primary_cause=verdict.primary_cause,
         confidence=verdict.confidence,
-        recommended=names.configuration(recommended.configuration) if recommended and changed else None,
+        recommended=names.trial(recommended) if recommended and changed else None,
     )
 
 
@@ -177,10 +178,14 @@ def _why_none(name: Role, values: Sequence[Sequence[float]], counts: str) -> str
 
 
 def _fresh_launches(run: _Run, name: Role) -> Sequence[float]:
+    from pindiag.report import about
+
     verified = run.report.verification
     if verified is None:
         return []
-    return verified.baseline_samples_per_second if name == "as written" else verified.recommended_samples_per_second
+    if name == "as written":
+        return verified.baseline_samples_per_second
+    return verified.recommended_samples_per_second if about.verified(run.report) == about.leading(run.report) else []
 
 
 def _rounds(run: _Run, name: Role) -> list[float]:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from pindiag.errors import NotARun
-from pindiag.model import Base, Report, RunSpec
+from pindiag.model import Base, Recommendation, Report, RunSpec
 from pindiag.store import RunDirectory
 
 RUNS = Path("pindiag-runs")
 """Where `pindiag run` writes without -o."""
 _DEEPEST = 3
+Firmness = Literal["verified", "measured", "provisional"]
 
 
 class Found(Base, frozen=True, kw_only=True):
@@ -28,9 +29,9 @@ class Found(Base, frozen=True, kw_only=True):
     headline: str | None
     primary_cause: str | None
     ratio: float | None
-    """Throughput of the recommended change over the script as written; None: no change is recommended."""
+    """Throughput of the change that comes first over the script as written; None: no change is recommended."""
     ci95: tuple[float, float] | None
-    firmness: Literal["verified", "measured", "provisional"] | None
+    firmness: Firmness | None
     reason: str | None = None
 
 
@@ -74,8 +75,10 @@ def _found(place: Path) -> Found | None:
 
 
 def _of_report(place: Path, spec: RunSpec, report: Report) -> Found:
+    from pindiag.report import about
+
     recommended = report.recommendation
-    changed = recommended if recommended is not None and recommended.trial != report.baseline else None
+    changed = recommended if about.leading(report) not in (None, report.baseline) else None
     fix = changed.fix if changed is not None else None
     gain = fix.effect if fix is not None and fix.effect is not None else changed and changed.versus_baseline
     return Found(
@@ -87,9 +90,15 @@ def _of_report(place: Path, spec: RunSpec, report: Report) -> Found:
         primary_cause=report.verdict.primary_cause,
         ratio=gain.ratio if gain else None,
         ci95=gain.ci95 if gain else None,
-        firmness=changed.firmness if changed is not None else None,
+        firmness=_firmness(changed) if changed is not None else None,
         reason=None if gain else "no change is recommended",
     )
+
+
+def _firmness(changed: Recommendation) -> Firmness:
+    """Of the gain that is stated."""
+    effect = changed.fix.effect if changed.tweak is not None and changed.fix is not None else None
+    return changed.firmness if effect is None or effect.kind == "predicted" else effect.kind
 
 
 def _without_report(place: Path, spec: RunSpec, reason: str) -> Found:

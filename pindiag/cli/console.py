@@ -157,13 +157,20 @@ def _say(console: Console, text: str, style: str = "") -> None:
 
 def _print_findings(console: Console, report: Report) -> None:
     _say(console, report.verdict.headline, "bold")
-    primary = next((f for f in report.findings if f.cause == report.verdict.primary_cause), None)
-    if primary is not None:
-        shown = [fix for fix in primary.fixes if fix.effect is not None and fix.effect.kind != "predicted"]
-        for fix in shown[:1]:
-            _print_fix(console, fix)
+    fix = _first_fix(report)
+    if fix is not None:
+        _print_fix(console, fix)
     for finding in _worth_a_line(report.findings):
         _say(console, f"  {MARKS[finding.status]} {finding.status.replace('_', ' ')}: {finding.title}")
+
+
+def _first_fix(report: Report) -> Fix | None:
+    """The change that the report shows; else one that was measured and is not safe."""
+    from pindiag.report.sections.verdict import main_fix
+
+    primary = next((one for one in report.findings if one.cause == report.verdict.primary_cause), None)
+    tried = [fix for fix in (primary.fixes if primary else []) if fix.effect and fix.effect.kind != "predicted"]
+    return main_fix(report) or next(iter(tried), None)
 
 
 def _print_fix(console: Console, fix: Fix) -> None:

@@ -21,7 +21,7 @@ from pindiag.model import (
 )
 from pindiag.plan.batch_size import batch_sizes
 from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid, whole_grid
-from pindiag.race import chosen
+from pindiag.race import leader
 from pindiag.stats import FEWEST_FOR_INTERVAL
 
 HANGS_S = 30.0
@@ -229,8 +229,8 @@ class Known:
     def candidate(self) -> str | None:
         """What is to be verified; None when that is the baseline, or nothing is asked."""
         wanted = self.spec.sweep and self.spec.verify
-        leader = chosen(self.journal) if wanted else None
-        return None if leader == self.journal.baseline_id else leader
+        ahead = leader(self.journal) if wanted else None
+        return None if ahead == self.journal.baseline_id else ahead
 
     # ------------------------------------------------------------------------------------------------------ orders
 

@@ -1,4 +1,7 @@
-"""Pairs of fresh launches, leader and baseline in alternating order, that did not choose what they verify."""
+"""Pairs of fresh launches, leader and baseline in alternating order, that did not choose what they verify.
+
+A tweak is verified as a configuration is: the probe applies it from the first step on.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +90,18 @@ class Verification:
         candidate = self._candidate
         if self._known.spec.steps is not None or self._batches < LEAST_BATCHES or candidate is None:
             return False
+        if self._answers_for_the_device:
+            return False
         if any(block.epochs is None for launch in self._launches for block in launch.counted):
             return False
         share_s = self.share * self._budget.whole_s / (2 * FEWEST_PAIRS)
         return all(self._launch_s(trial, whole=True) <= share_s for trial in (self._known.baseline, candidate))
+
+    @property
+    def _answers_for_the_device(self) -> bool:
+        """Whether calls that wait get what they got before: between its epochs that would mislead the script."""
+        made = self._known.journal.treatments.get(self._candidate or "")
+        return made is not None and made.tweak == "lazy_sync"
 
     @cached_property
     def _batches(self) -> int:

@@ -308,6 +308,9 @@ class Serving:
         if trains and self.treatment.intraop_threads is not None:
             # not before: a pin thread that starts stores 1 for the whole process
             torch.set_num_threads(self.treatment.intraop_threads)
+        if trains and self.treatment.fewer_threads is not None:
+            # once more: the script may have set a number of its own before
+            self._threads.give(self.treatment.fewer_threads)
         if watch.number >= LONGEST_LIST and not trains:
             return
         self._recorder.write(

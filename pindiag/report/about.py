@@ -67,6 +67,20 @@ def trial(report: Report, wanted: str | None) -> Trial | None:
     return next((one for one in report.trials if one.id == wanted), None)
 
 
+def leading(report: Report) -> str | None:
+    """The trial of the change that comes first: a tweak's, or the recommended configuration."""
+    recommended = report.recommendation
+    return (recommended.tweak or recommended.trial) if recommended else None
+
+
+def verified(report: Report) -> str | None:
+    """The trial that fresh pairs verified."""
+    made = report.verification
+    if made is None or made.trial is not None:
+        return made.trial if made else None
+    return report.recommendation.trial if report.recommendation else None
+
+
 def competes(report: Report, one: Trial) -> bool:
     """Whether it is a configuration that could be recommended: another batch size changes training itself."""
     baseline = trial(report, report.baseline)

@@ -356,7 +356,9 @@ class Facts:
 
 
 def _verified(inputs: Inputs) -> str | None:
-    """What the fresh pairs tried: the recommended trial, or one that they did not bear out."""
+    """What the fresh pairs tried: what comes first, or what they did not bear out."""
+    if inputs.verification is not None and inputs.verification.trial is not None:
+        return inputs.verification.trial
     tried = {block.trial for block in inputs.blocks if block.purpose == "verify"} - {inputs.baseline}
     recommended = inputs.recommendation.trial if inputs.recommendation else None
     return next(iter(sorted(tried)), recommended)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pindiag import figures
-from pindiag.rules.inputs import Experiment, Facts, Gain, Missing, changes
+from pindiag.rules import tweaks
+from pindiag.rules.inputs import Experiment, Facts, Gain, changes
 from pindiag.rules.rule import Options, Ruling, require, rule
 
 
@@ -56,9 +57,9 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
         irremovable=_left_waiting(facts, lazy, options["answered_share"]) if lazy else None,
         settled_by="a live run with these calls giving what they gave before (lazy_sync)",
         weightless=True,
-        remedy={"lazy_sync": True},
-        advice="Add up on the device (`total += loss.detach()`) and read the value every hundredth step.",
-        location=_place(facts),
+        remedy=tweaks.changes("lazy_sync", facts),
+        advice=tweaks.advice("lazy_sync", facts),
+        location=tweaks.place("lazy_sync", facts),
     )
 
 
@@ -86,14 +87,5 @@ def _left_waiting(facts: Facts, lazy: Experiment, share: float) -> str | None:
 
 
 def _most(facts: Facts) -> str:
-    place = _place(facts)
+    place = tweaks.place("lazy_sync", facts)
     return f", longest at {place}" if place else ""
-
-
-def _place(facts: Facts) -> str | None:
-    """Where it waits longest: the source of the fact begins with it."""
-    try:
-        place = facts.fact("sync_ms_per_step").source.partition(", ")[0]
-    except Missing:
-        return None
-    return place if place.rpartition(":")[2].isdigit() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pindiag import figures
+from pindiag.rules import tweaks
 from pindiag.rules.inputs import Experiment, Facts
 from pindiag.rules.rule import Options, Ruling, require, rule
 
@@ -70,8 +71,8 @@ def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
         settled_by="a live run with the number given back (intraop_threads)",
         against_it=elsewhere or "This speaks against it.",
         weightless=True,
-        remedy={"intraop_threads": int(whole)},
-        advice="Add `torch.set_num_threads(torch.get_num_threads())` before the loader is first iterated.",
+        remedy=tweaks.changes("intraop_threads", facts),
+        advice=tweaks.advice("intraop_threads", facts),
     )
 
 

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.model import Tweak
+from pindiag.rules import tweaks
 from pindiag.rules.inputs import Facts
 from pindiag.rules.rule import Options, Ruling, require, rule
 
-ADVICE: dict[Tweak, str] = {
-    "worker_threads": (
-        "Give the native libraries of each worker one thread: `threadpoolctl.threadpool_limits(1)` in its "
-        "`worker_init_fn` (OpenCV: `cv2.setNumThreads(1)`), or `OPENBLAS_NUM_THREADS=1` and `OMP_NUM_THREADS=1` in the "
-        "environment."
-    ),
-    "fewer_intraop_threads": (
-        "Let the training process compute with fewer threads: `torch.set_num_threads` of half as many leaves CPUs to "
-        "the workers."
-    ),
-}
+OF_THREADS: tuple[Tweak, ...] = ("worker_threads", "fewer_intraop_threads")
 
 
 @rule(
@@ -68,8 +59,8 @@ def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
     native = max((facts.get("worker_threads") or 0) - options["plain_threads"], 0)
     main = 1.0 if facts.accelerator else max(facts.get("intraop_threads") or 1, 1)
     wanted = workers * (1 + native) + main
-    tweaks = [tried for tweak in ADVICE if (tried := facts.tweaked(tweak))]
-    best = max(tweaks, key=lambda tried: (tried.faster, tried.effect), default=None)
+    experiments = [tried for tweak in OF_THREADS if (tried := facts.tweaked(tweak))]
+    best = max(experiments, key=lambda tried: (tried.faster, tried.effect), default=None)
     untried: Tweak = "worker_threads" if native else "fewer_intraop_threads"
     made = (best.trial.tweak if best else None) or untried
     return Ruling(
@@ -89,9 +80,9 @@ def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
             "psi_cpu_share",
             "usable_cpus",
         ),
-        experiments=tweaks,
+        experiments=experiments,
         settled_by="a live run with one native thread in each worker (worker_threads)",
         weightless=True,
-        remedy={made: 1 if made == "worker_threads" else max(int(main) // 2, 1)},
-        advice=ADVICE[made],
+        remedy=tweaks.changes(made, facts),
+        advice=tweaks.advice(made, facts),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pindiag import figures
+from pindiag.rules import tweaks
 from pindiag.rules.inputs import Facts
 from pindiag.rules.rule import Options, Ruling, require, rule
 
@@ -60,10 +61,9 @@ def affinity_collapsed(facts: Facts, options: Options) -> Ruling:
         experiments=[tried] if tried else [],
         settled_by="a live run with workers on all CPUs (worker_affinity)" if workers else "a run without the binding",
         weightless=True,
-        remedy={"worker_affinity": True} if workers else {},
+        remedy=tweaks.changes("worker_affinity", facts) if workers else {},
         advice=(
-            "Reset the binding in `worker_init_fn`: `os.sched_setaffinity(0, range(os.cpu_count()))`, or unset the "
-            "variables that bind OpenMP's threads."
+            tweaks.advice("worker_affinity", facts)
             if workers
             else "Unset the variables that bind OpenMP's threads, or `os.sched_setaffinity(0, range(os.cpu_count()))` "
             "after torch was imported."

@@ -9,6 +9,7 @@ import msgspec
 
 from pindiag import figures
 from pindiag.model import Effect, Fix, Safety, Trial
+from pindiag.rules import tweaks
 from pindiag.rules.inputs import Experiment, Facts, Gain, changes
 from pindiag.rules.rule import Ruling
 from pindiag.rules.trade_offs import trade_off
@@ -21,9 +22,10 @@ UNCHECKED = Safety(
 
 
 def fixes(ruling: Ruling, best: Experiment | None, facts: Facts) -> list[Fix]:
-    """The recommended configuration where it removes the cause, then the experiment's own change."""
-    if best and best.faster and best.trial.kind == "tweak":
-        return [_tweak_fix(ruling, best, facts)]
+    """What comes first where it removes the cause, then the experiment's own change."""
+    if best and best.faster and best.trial.tweak is not None:
+        alike = [one for one in (leading_tweak(facts), best.trial) if one and one.tweak == best.trial.tweak]
+        return [measured_fix(one, facts) for one in {one.id: one for one in alike}.values()]
     trials = []
     recommended = recommended_trial(facts)
     if recommended and any(_removes(recommended, each) for each in ruling.experiments if each.faster):
@@ -42,16 +44,6 @@ def is_unsafe(fix: Fix) -> bool:
     return fix.safety.status == "failed"
 
 
-def _tweak_fix(ruling: Ruling, best: Experiment, facts: Facts) -> Fix:
-    """The line of code that a tweak stands for, with the arguments it was tried with; over the script as written."""
-    kind: Literal["measured", "provisional"] = "measured" if best.gain.rounds >= ROUNDS_TO_CLAIM else "provisional"
-    effect = Effect(kind=kind, ratio=best.gain.ratio, ci95=best.gain.interval)
-    arguments = changes(facts.configuration, best.over.configuration)
-    made = _fix({**arguments, **ruling.remedy}, effect, facts, None)
-    before = f"Set `{figures.arguments(arguments)}`. " if arguments else ""
-    return msgspec.structs.replace(made, summary=f"{before}{ruling.advice}", location=ruling.location)
-
-
 def recommended_trial(facts: Facts) -> Trial | None:
     """The recommended trial, where it is another than the baseline and was shown to be faster."""
     recommendation = facts.inputs.recommendation
@@ -62,9 +54,17 @@ def recommended_trial(facts: Facts) -> Trial | None:
     return trial if gain and gain.significant else None
 
 
+def leading_tweak(facts: Facts) -> Trial | None:
+    """The tweak that comes before the recommended configuration."""
+    recommendation = facts.inputs.recommendation
+    trial = facts.trial(recommendation.tweak or "") if recommendation else None
+    gain = facts.gain(trial) if trial else None
+    return trial if gain and gain.significant else None
+
+
 def recommended(facts: Facts) -> Fix | None:
-    """The change to the recommended trial; as it was carried out in the user's files, where it was."""
-    recommendation, trial = facts.inputs.recommendation, recommended_trial(facts)
+    """The change that comes first; as it was carried out in the user's files, where it was."""
+    recommendation, trial = facts.inputs.recommendation, leading_tweak(facts) or recommended_trial(facts)
     if recommendation is None or trial is None:
         return None
     return recommendation.fix or measured_fix(trial, facts)
@@ -76,10 +76,30 @@ def _removes(trial: Trial, experiment: Experiment) -> bool:
 
 
 def measured_fix(trial: Trial, facts: Facts) -> Fix:
-    """The change to a trial that was measured, with its effect."""
+    """The change to a trial that was measured, with its effect over the script as written."""
     gain = facts.gain(trial)
     effect = Effect(kind=_firmness(trial, gain, facts), ratio=gain.ratio, ci95=gain.interval) if gain else None
-    return _fix(changes(facts.configuration, trial.configuration), effect, facts, trial)
+    arguments = changes(facts.configuration, trial.configuration)
+    if trial.tweak is None:
+        return _fix(arguments, effect, facts, trial)
+    made = _fix({**arguments, **tweaks.changes(trial.tweak, facts)}, effect, facts, None)
+    return msgspec.structs.replace(
+        made,
+        summary=tweaks.summary(trial.tweak, arguments, facts),
+        location=tweaks.place(trial.tweak, facts),
+        safety=_beside(arguments, trial, facts),
+    )
+
+
+def _beside(arguments: Mapping[str, bool | int | None], trial: Trial, facts: Facts) -> Safety:
+    """A tweak changes no batch, so what holds of its configuration holds of both."""
+    if not arguments:
+        return Safety(status="passed", reason="It changes no batch, so none had to be compared.")
+    alone = facts.trial(trial.configuration.id)
+    own = (alone.safety if alone else None) or UNCHECKED
+    return msgspec.structs.replace(
+        own, reason=f"Of `{figures.arguments(arguments)}`: {own.reason.rstrip('.')}. The line of code changes no batch."
+    )
 
 
 def _firmness(trial: Trial, gain: Gain, facts: Facts) -> Literal["verified", "measured", "provisional"]:

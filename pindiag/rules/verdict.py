@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import statistics
-import typing
 from collections.abc import Sequence
 from typing import Literal
 
 from pindiag import figures
-from pindiag.model import Effect, Finding, Fix, Trial, Tweak, Verdict
-from pindiag.rules import ceilings
+from pindiag.model import Effect, Finding, Fix, Trial, Verdict
+from pindiag.rules import ceilings, tweaks
 from pindiag.rules.inputs import Facts, Inputs, Missing, changes
 from pindiag.rules.ranking import is_cause, is_fact, primary
 from pindiag.rules.registry import RULES
-from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, recommended
+from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, leading_tweak, recommended, recommended_trial
 
-TWEAKS = typing.get_args(Tweak)
 LONGEST_ERROR = 16
 """Words of an exception in the headline, which holds at most 24."""
 LIMITS = {rule.name: rule.limit for rule in RULES}
@@ -90,12 +88,7 @@ def _without_a_confirmed_cause(first: Finding, facts: Facts) -> Said:
 
 def _confirmed(first: Finding, facts: Facts) -> Said:
     headline = f"{LIMITS[first.cause]} is the limit: {_at_the_pin_thread(first, facts) or _now(facts)}."
-    shown = _shown(first.fixes)[:1]
-    best = recommended(facts)
-    lead = [_change(fix, facts) for fix in shown or [fix for fix in first.fixes if not is_unsafe(fix)][:1]]
-    if best and all(fix.changes != best.changes for fix in shown):
-        lead.append(f"{'In its place' if shown else 'Meanwhile'}: {_small(_change(best, facts))}")
-    return headline, " ".join(lead)
+    return headline, _what_to_do([first], facts)
 
 
 def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
@@ -105,21 +98,44 @@ def _several(confirmed: Sequence[Finding], facts: Facts) -> Said:
         f"{LIMITS[one.cause]} and {_small(LIMITS[two.cause])} hold training back: "
         f"{'as written, unpinned, ' if unpinned else ''}{_now(facts)}."
     )
-    best = recommended(facts) or next(iter(_shown(one.fixes)), None)
+    return headline, _what_to_do(confirmed, facts)
+
+
+def _what_to_do(confirmed: Sequence[Finding], facts: Facts) -> str:
+    """The change that comes first, and what mending each cause otherwise brings."""
+    own = [fix for fix in confirmed[0].fixes if not is_unsafe(fix)]
+    first = recommended(facts) or next(iter(_shown(own) or own), None)
+    if first is None:
+        return ""
     alone = [
-        f"Mending {_small(LIMITS[each.cause])} alone {_brings(fix, fix.effect)}."
+        (each, fix)
         for each in confirmed
         for fix in each.fixes[-1:]
-        if fix.effect and (best is None or fix.changes != best.changes)
+        if not is_unsafe(fix) and fix.changes != first.changes
     ]
-    return headline, " ".join([_change(best, facts), *alone] if best else alone)
+    said = [_alone(each, fix, facts, only=len(confirmed) == 1) for each, fix in alone]
+    return " ".join([_change(first, facts), *said, *_not_together([fix for _, fix in alone], facts)])
 
 
-def _brings(fix: Fix, effect: Effect) -> str:
+def _alone(cause: Finding, fix: Fix, facts: Facts, *, only: bool) -> str:
+    limit, effect = _small(LIMITS[cause.cause]), fix.effect
+    if effect is None or (only and effect.kind == "predicted"):
+        return _change(fix, facts)
     if effect.kind == "predicted":
-        return f"would bring at most {figures.ratio(effect.ratio)}"
-    how = f" ({fix.summary.rstrip('.')})" if _needs_code(fix) else ""
-    return f"brings {figures.ratio(effect.ratio)}{how}"
+        return f"Mending {limit} alone would bring at most {figures.ratio(effect.ratio)}."
+    return f"Mending {limit} alone brings {figures.ratio(effect.ratio)} ({_small(_what(fix))})."
+
+
+def _not_together(said: Sequence[Fix], facts: Facts) -> list[str]:
+    """That the recommended configuration was not tried with the line of code that comes before it."""
+    ahead, best = leading_tweak(facts), recommended_trial(facts)
+    both = [one for one in facts.tweaks() if ahead and best and one.configuration == best.configuration]
+    if ahead is None or best is None or any(one.tweak == ahead.tweak for one in both):
+        return []
+    arguments, gain = changes(facts.configuration, best.configuration), facts.gain(best)
+    if gain is None or any(fix.changes == arguments for fix in said):
+        return ["Both together were not tried."]
+    return [f"`{figures.arguments(arguments)}` alone brings {figures.ratio(gain.ratio)}; both together were not tried."]
 
 
 def _about_pinned_ones(finding: Finding, facts: Facts) -> bool:
@@ -140,7 +156,7 @@ def _at_the_pin_thread(finding: Finding, facts: Facts) -> str | None:
 
 
 def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
-    headline = f"{_set(fix, facts)}: {figures.ratio(effect.ratio)} faster."
+    headline = f"{_to_do(fix, facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
     why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
     return headline, f"{_capital(f'{_epoch(fix, facts)}{_how_sure(fix, effect, facts)}')}. {why}"
@@ -152,7 +168,8 @@ def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
     loader = _without_a_confirmed_cause(rest, facts) if rest else ("not judged.", "")
     fix = next((fix for each in findings if each not in others for fix in each.fixes if fix.written), None)
     what = _set(fix, facts) if fix else f"Remove `pin_memory=True`{_at(_loader(facts))}, or guard it"
-    lead = f"{what}. The loader: {' '.join(loader).strip()}"
+    gain = recommended(facts) is not None
+    lead = f"{' '.join(loader).strip()} {what}." if gain else f"{what}. The loader: {' '.join(loader).strip()}"
     return "No accelerator here, so pinning does nothing.", lead
 
 
@@ -209,9 +226,9 @@ def _failed(first: Finding | None, facts: Facts) -> Said:
 def _interrupted(facts: Facts) -> Said:
     rounds = max((block.round for block in facts.inputs.blocks), default=0)
     headline = f"Interrupted after {rounds} round{'' if rounds == 1 else 's'}."
-    leader = max(
-        ((gain.ratio, trial.id, gain) for trial in facts.measured() if (gain := facts.gain(trial))), default=None
-    )
+    ahead = leading_tweak(facts)
+    raced = [ahead] if ahead else facts.measured()
+    leader = max(((gain.ratio, trial.id, gain) for trial in raced if (gain := facts.gain(trial))), default=None)
     if leader is None or leader[0] <= 1:
         return headline, "No configuration leads yet; not a verdict."
     trial, gain = facts.trial(leader[1]), leader[2]
@@ -228,13 +245,16 @@ def _change(fix: Fix, facts: Facts) -> str:
         return fix.summary
     if effect.kind == "predicted":
         return f"{fix.summary} At most {figures.ratio(effect.ratio)} faster; not tried."
-    what = fix.summary.rstrip(".") if _needs_code(fix) else _set(fix, facts)
-    epoch = _epoch(fix, facts)
-    return f"{what}: {figures.ratio(effect.ratio)} faster ({_interval(effect)}{epoch}{_how_firm(fix, effect, facts)})."
+    how = f"{_interval(effect)}{_epoch(fix, facts)}{_how_firm(fix, effect, facts)}"
+    return f"{_to_do(fix, facts)}: {figures.ratio(effect.ratio)} faster ({how})."
 
 
-def _needs_code(fix: Fix) -> bool:
-    return not fix.changes.keys().isdisjoint(TWEAKS)
+def _to_do(fix: Fix, facts: Facts) -> str:
+    return fix.summary.rstrip(".") if tweaks.of(fix) else _set(fix, facts)
+
+
+def _what(fix: Fix) -> str:
+    return fix.summary.rstrip(".") if tweaks.of(fix) else f"`{_arguments(fix)}`"
 
 
 def _with_disagreement(lead: str, facts: Facts) -> str:
@@ -304,7 +324,7 @@ def _reckoned_epochs_s(fix: Fix, facts: Facts) -> tuple[float, float] | None:
 
 def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
     """The trial that a fix makes of the script as written."""
-    tweak = next((name for name in TWEAKS if name in fix.changes), None)
+    tweak = tweaks.of(fix)
     wanted = {name: value for name, value in fix.changes.items() if name != tweak}
     tried = [*facts.tweaks(), *facts.measured()]
     return next(
@@ -370,7 +390,7 @@ def _arguments(fix: Fix) -> str:
 
 
 def _small(text: str) -> str:
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _capital(text: str) -> str:

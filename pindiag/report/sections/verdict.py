@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pindiag import figures
-from pindiag.model import Effect, Estimate, Finding, Fix, Report, RunSpec, Trial
+from pindiag.model import Estimate, Finding, Fix, Recommendation, Report, RunSpec, Trial
 from pindiag.report import about, conclusions, names
 from pindiag.report.about import ASKED_ROUNDS
 from pindiag.report.ceilings import Ceiling, Ceilings
@@ -50,26 +50,27 @@ class Patch:
 
 
 def main_fix(report: Report) -> Fix | None:
-    """The change that the first screen shows: a finding's that leads to the recommendation, else its own."""
-    beyond = _beyond_arguments(report)
-    if beyond is not None:
-        return beyond
+    """The change that the verdict speaks of first: a line of code, or a finding's that leads to the recommendation."""
     recommended = report.recommendation
-    if recommended is None or recommended.trial == report.baseline:
-        return None
+    if recommended is not None and recommended.tweak is not None:
+        return recommended.fix
     finding = names.primary_finding(report)
+    if recommended is None or recommended.trial == report.baseline:
+        return _stated(finding)
     ordered = [one for one in report.findings if one is not finding and one.status in ("confirmed", "suspected")]
     fixes = [fix for one in ([finding] if finding else []) + ordered for fix in one.fixes]
     wanted = next((fix for fix in fixes if _leads_to(fix, report)), None)
     return wanted or recommended.fix or next((fix for fix in fixes if fix.effect is not None), None)
 
 
-def _beyond_arguments(report: Report) -> Fix | None:
-    """The line of code that removes the primary cause, where no argument of the loader does."""
-    finding = names.primary_finding(report)
+def _stated(finding: Finding | None) -> Fix | None:
+    """What a confirmed finding asks for where no configuration is recommended: a small gain, or pinning for nothing."""
     if finding is None or finding.status != "confirmed":
         return None
-    return next((fix for fix in finding.fixes if fix.effect and names.tweak_of(fix)), None)
+    safe = [fix for fix in finding.fixes if fix.safety.status != "failed"]
+    if finding.cause == "pin_without_accelerator":
+        return next(iter(safe), None)
+    return next((fix for fix in safe if fix.effect is not None and fix.effect.kind != "predicted"), None)
 
 
 def _leads_to(fix: Fix, report: Report) -> bool:
@@ -162,10 +163,17 @@ def marks(report: Report, finding: Finding | None) -> list[Mark]:
 def _gain_marks(report: Report) -> list[Mark]:
     """The gain and its verification: one mark where both say the same."""
     gain, verified = _gain_mark(report), _verification_mark(report)
-    firm = report.recommendation is not None and report.recommendation.firmness == "verified"
-    if firm and verified.level == "full" and _beyond_arguments(report) is None:
+    if verified.level == "full" and about.verified(report) == about.leading(report) and _is_verified(report):
         return [dataclasses.replace(verified, word=gain.word)]
     return [gain, verified]
+
+
+def _is_verified(report: Report) -> bool:
+    """Whether the gain that is stated first is that of the fresh pairs."""
+    made, fix = report.recommendation, main_fix(report)
+    if made is None or made.tweak is None:
+        return made is not None and made.firmness == "verified"
+    return fix is not None and fix.effect is not None and fix.effect.kind == "verified"
 
 
 def _cause_mark(finding: Finding | None) -> Mark:
@@ -191,10 +199,9 @@ def _tested(finding: Finding) -> bool:
 
 
 def _gain_mark(report: Report) -> Mark:
-    beyond = _beyond_arguments(report)
-    if beyond is not None and beyond.effect is not None:
-        return _tweak_mark(report, beyond, beyond.effect)
     recommended = report.recommendation
+    if recommended is not None and recommended.tweak is not None:
+        return _tweak_mark(report, recommended)
     if recommended is None:
         return Mark("na", "No gain claimed")
     if recommended.trial == report.baseline:
@@ -211,32 +218,26 @@ def _gain_mark(report: Report) -> Mark:
     return Mark("half", "Provisional:", f"the same {said} chose it")
 
 
-def _tweak_mark(report: Report, fix: Fix, effect: Effect) -> Mark:
-    tried = _tried(report, fix)
+def _tweak_mark(report: Report, recommended: Recommendation) -> Mark:
+    tried, effect = about.trial(report, recommended.tweak), recommended.fix.effect if recommended.fix else None
+    if effect is not None and effect.kind == "verified":
+        return Mark("full", "Gain verified", "by pairs that did not choose it")
     count = tried.versus_baseline.rounds if tried is not None and tried.versus_baseline else about.rounds(report)
     said = f"{about.plural(count, 'round')} beside the script as written"
-    if effect.kind == "provisional":
+    if effect is None or effect.kind == "provisional":
         return Mark("half", "Provisional:", f"{said}; pindiag asks for {ASKED_ROUNDS}")
-    return Mark("full" if effect.kind == "verified" else "half", f"Gain {effect.kind}", f"in {said}")
-
-
-def _tried(report: Report, fix: Fix | None) -> Trial | None:
-    """The tweak that did what the fix writes into the script."""
-    if fix is None:
-        return None
-    tweak = names.tweak_of(fix)
-    tried = [one for one in report.trials if tweak is not None and one.tweak == tweak]
-    return next((one for one in tried if names.makes(fix, one.configuration)), None)
+    return Mark("half", f"Gain {effect.kind}", f"in {said}")
 
 
 def _verification_mark(report: Report) -> Mark:
     verified = report.verification
     if verified is None:
-        recommended = report.recommendation
-        nothing = not _beyond_arguments(report) and (recommended is None or recommended.trial == report.baseline)
+        nothing = about.leading(report) in (None, report.baseline)
         return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
+    if report.recommendation and report.recommendation.tweak not in (None, about.verified(report)):
+        return Mark("none", "Not verified:", f"{pairs} tried the loader's settings alone, {gain}")
     if verified.ci95 is not None and verified.ci95[0] > 1:
         return Mark("full", "Verified", f"in {pairs}: {gain}")
     if verified.ci95 is None and verified.ratio > 1:
@@ -324,7 +325,9 @@ def training(report: Report) -> list[tuple[str, Trial]]:
     rows = {
         "Training as written": about.trial(report, report.baseline),
         "Training, recommended": about.trial(report, recommended) if recommended != report.baseline else None,
-        "Training, line of code added": _tried(report, _beyond_arguments(report)),
+        "Training, line of code added": about.trial(report, report.recommendation.tweak)
+        if report.recommendation
+        else None,
     }
     return [(label, one) for label, one in rows.items() if one and one.samples_per_second]
 

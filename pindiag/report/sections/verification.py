@@ -1,4 +1,4 @@
-"""Verification: the script as written and the recommendation, live and fresh side by side."""
+"""Verification: the script as written and what comes first, live and fresh side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class Verified:
 
     sides: list[Side]
     pairs: list[tuple[float, float]]
-    """Samples/s of the baseline and of the recommendation."""
+    """Samples/s of the baseline and of what was verified."""
+    trial: str
+    what: str
+    """That trial in words."""
     agreement: str
     covers: str
     """What each launch of a pair covered."""
@@ -39,10 +42,17 @@ def verified(report: Report) -> Verified | None:
     made = report.verification
     if made is None:
         return None
-    chosen = report.recommendation.trial if report.recommendation else None
+    chosen = about.verified(report)
     sides = [*_chosen_by(report, made, chosen), _fresh(made)]
     pairs = list(zip(made.baseline_samples_per_second, made.recommended_samples_per_second, strict=False))
-    return Verified(sides, pairs, _agreement(made), covers(made))
+    return Verified(sides, pairs, chosen or "", _what(report, chosen), _agreement(made), covers(made))
+
+
+def _what(report: Report, chosen: str | None) -> str:
+    trial = about.trial(report, chosen)
+    if trial is not None and trial.tweak is not None:
+        return f"of the change that comes first ({names.trial(trial)})"
+    return "of the recommended configuration"
 
 
 def _chosen_by(report: Report, made: Verification, chosen: str | None) -> list[Side]:

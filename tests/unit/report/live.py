@@ -294,6 +294,8 @@ def threads_lost() -> m.Report:
             versus_baseline=baseline.versus_baseline,
             firmness="measured",
             frontier=[BASELINE],
+            fix=fix,
+            tweak=THREADS,
         ),
     )
 

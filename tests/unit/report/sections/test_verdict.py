@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 
+from pindiag import model as m
 from pindiag.report import conclusions, names
 from pindiag.report.sections.verdict import main_fix, marks, next_step
 from pindiag.report.view import view
@@ -142,7 +143,37 @@ def test_a_line_of_code_is_the_patch_where_it_removes_the_cause():
 def test_a_suspected_line_of_code_is_no_patch():
     report = live.threads_lost()
     suspected = msgspec.structs.replace(report.findings[0], status="suspected")
-    assert main_fix(msgspec.structs.replace(report, findings=[suspected])) is None
+    recommended = msgspec.structs.replace(report.recommendation, fix=None, tweak=None)
+    assert main_fix(msgspec.structs.replace(report, findings=[suspected], recommendation=recommended)) is None
+
+
+def test_what_a_confirmed_finding_asks_for_is_the_patch_where_no_configuration_is_recommended():
+    report = live.threads_lost()
+    recommended = msgspec.structs.replace(report.recommendation, fix=None, tweak=None)
+    small = msgspec.structs.replace(report, recommendation=recommended)
+    assert main_fix(small).patch == live.THREADS_PATCH
+    finding = report.findings[0]
+    predicted = msgspec.structs.replace(
+        finding.fixes[0], effect=msgspec.structs.replace(finding.fixes[0].effect, kind="predicted")
+    )
+    only = msgspec.structs.replace(small, findings=[msgspec.structs.replace(finding, fixes=[predicted])])
+    assert main_fix(only) is None
+
+
+def test_a_verified_line_of_code_has_one_mark_and_an_unverified_one_says_what_the_pairs_tried():
+    report = live.threads_lost()
+    fix = msgspec.structs.replace(
+        report.recommendation.fix, effect=m.Effect(kind="verified", ratio=3.0, ci95=(2.8, 3.2))
+    )
+    pairs = msgspec.structs.replace(live.agrees().verification, trial=live.THREADS, ratio=3.0, ci95=(2.8, 3.2))
+    recommended = msgspec.structs.replace(report.recommendation, fix=fix)
+    verified = msgspec.structs.replace(report, recommendation=recommended, verification=pairs)
+    said = marks(verified, names.primary_finding(verified))
+    assert (said[1].level, said[1].word) == ("full", "Gain verified")
+    assert len(said) == len(marks(report, names.primary_finding(report))) - 1
+    other = msgspec.structs.replace(report, verification=live.agrees().verification)
+    assert marks(other, None)[2].word == "Not verified:"
+    assert "the loader's settings alone" in marks(other, None)[2].more
 
 
 def test_the_first_chart_has_ceilings_where_they_were_measured():

@@ -1,0 +1,73 @@
+"""Tweaks as lines of the user's code: what to write, with which value, and where."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+
+from pindiag import figures
+from pindiag.model import Fix, Tweak
+from pindiag.rules.inputs import Facts, Missing
+
+TWEAKS: tuple[Tweak, ...] = typing.get_args(Tweak)
+
+
+def of(fix: Fix) -> Tweak | None:
+    """The tweak that a fix writes into the script; None where it changes arguments only."""
+    return next((tweak for tweak in TWEAKS if tweak in fix.changes), None)
+
+
+def changes(tweak: Tweak, facts: Facts) -> dict[str, bool | int | None]:
+    """What it sets, and to what.
+
+    Raises:
+        Missing: a number of threads is not known.
+    """
+    if tweak == "intraop_threads":
+        return {tweak: int(facts.number("intraop_threads_no_pin_thread"))}
+    if tweak == "fewer_intraop_threads":
+        return {tweak: _half(facts)}
+    return {tweak: 1 if tweak == "worker_threads" else True}
+
+
+def advice(tweak: Tweak, facts: Facts) -> str:
+    """What to do, as a clause that a gain may follow."""
+    if tweak == "fewer_intraop_threads":
+        return f"Call `torch.set_num_threads({_half(facts)})` before training begins, which leaves CPUs to the workers."
+    return _ADVICE[tweak]
+
+
+def summary(tweak: Tweak, arguments: Mapping[str, bool | int | None], facts: Facts) -> str:
+    """What to do, with the arguments that it was tried with."""
+    said = advice(tweak, facts)
+    return f"Set `{figures.arguments(arguments)}`, and {said[:1].lower()}{said[1:]}" if arguments else said
+
+
+def place(tweak: Tweak, facts: Facts) -> str | None:
+    """Where the script waits longest, of `lazy_sync`: the source of the fact begins with it; None for all others."""
+    if tweak != "lazy_sync":
+        return None
+    try:
+        found = facts.fact("sync_ms_per_step").source.partition(", ")[0]
+    except Missing:
+        return None
+    return found if found.rpartition(":")[2].isdigit() else None
+
+
+def _half(facts: Facts) -> int:
+    return max(int(facts.get("intraop_threads") or 1) // 2, 1)
+
+
+_ADVICE: Mapping[Tweak, str] = {
+    "intraop_threads": "Add `torch.set_num_threads(torch.get_num_threads())` before the loader is first iterated.",
+    "lazy_sync": "Add up on the device (`total += loss.detach()`) and read the value every hundredth step.",
+    "worker_threads": (
+        "Give the native libraries of each worker one thread, with `threadpoolctl.threadpool_limits(1)` in its "
+        "`worker_init_fn` (for OpenCV `cv2.setNumThreads(1)`) or with `OPENBLAS_NUM_THREADS=1` and `OMP_NUM_THREADS=1` "
+        "in the environment."
+    ),
+    "worker_affinity": (
+        "Reset the binding with `os.sched_setaffinity(0, range(os.cpu_count()))` in `worker_init_fn`, or unset the "
+        "variables that bind OpenMP's threads."
+    ),
+}
