@@ -8,6 +8,9 @@ from pathlib import Path
 _UNLIMITED_BYTES = 1 << 60
 """Version 1 writes "no limit" as the largest multiple of a page below 2**63."""
 
+_CHARGE_BYTES = 1 << 20
+"""The kernel charges memory to a group ahead, by 64 pages a CPU: a full group may be seen so far below its limit."""
+
 
 def folders(controller: str, root: Path = Path("/")) -> list[Path]:
     """Folders of a controller that hold for this process, its own first, then every parent.
@@ -58,7 +61,10 @@ def _quota(folder: Path) -> float | None:
 
 def memory_limit_bytes(root: Path = Path("/")) -> int | None:
     """The tightest memory limit above this process; None: no limit."""
-    return min((limit for folder in folders("memory", root) if (limit := _limit(folder)) is not None), default=None)
+    return min(
+        (limit for folder in folders("memory", root) if (limit := own_memory_limit_bytes(folder)) is not None),
+        default=None,
+    )
 
 
 def memory_free_bytes(root: Path = Path("/")) -> int | None:
@@ -66,7 +72,7 @@ def memory_free_bytes(root: Path = Path("/")) -> int | None:
     free = [
         limit - max(used - _dropped(folder), 0)
         for folder in folders("memory", root)
-        if (limit := _limit(folder)) is not None and (used := memory_used_bytes(folder)) is not None
+        if (limit := own_memory_limit_bytes(folder)) is not None and (used := memory_used_bytes(folder)) is not None
     ]
     return min(free, default=None)
 
@@ -76,7 +82,8 @@ def memory_used_bytes(folder: Path) -> int | None:
     return number(folder / "memory.current", number(folder / "memory.usage_in_bytes"))
 
 
-def _limit(folder: Path) -> int | None:
+def own_memory_limit_bytes(folder: Path) -> int | None:
+    """The limit of one group alone; None: it has none."""
     limit = number(folder / "memory.max", number(folder / "memory.limit_in_bytes"))
     return limit if limit is not None and limit < _UNLIMITED_BYTES else None
 
@@ -101,6 +108,17 @@ def out_of_memory_kills(root: Path = Path("/")) -> int | None:
         if "oom_kill" in found:
             return found["oom_kill"]
     return counters(root / "proc/vmstat").get("oom_kill")
+
+
+def limit_reached(folder: Path) -> bool:
+    """Whether a group's memory ever came to its limit: an allocation found nothing, or (version 1) it was once full.
+
+    Version 1 counts failures too, but not those that the limit of memory and swap together brings about.
+    """
+    limit, most = own_memory_limit_bytes(folder), number(folder / "memory.max_usage_in_bytes")
+    if limit is None:
+        return False
+    return counters(folder / "memory.events").get("oom", 0) > 0 or (most is not None and most > limit - _CHARGE_BYTES)
 
 
 def whole_cpus(quota: float) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pindiag.launch import cgroups, machine, stacks
+from pindiag.launch import machine, stacks
 from pindiag.launch.admission import Admission, chosen, opening
 from pindiag.launch.agenda import Agenda
 from pindiag.launch.child import Child
@@ -17,6 +17,7 @@ from pindiag.launch.kept import OFFLINE_ENVIRONMENT
 from pindiag.launch.patience import Pace, Patience
 from pindiag.launch.processes import Tree
 from pindiag.launch.sampler import MachineReader, Sampler
+from pindiag.launch.scarcity import Scarcity
 from pindiag.launch.stream import Journals
 from pindiag.launch.surroundings import Surroundings
 from pindiag.model import (
@@ -42,8 +43,6 @@ from pindiag.store import RunDirectory
 PROFILE_STEPS = 10
 MOST_STACKS = 60_000
 """Characters that the report shows of them; the file has all."""
-SCARCE_SHARE = 0.03
-"""With less of the memory left than this, the kernel kills."""
 
 QUIET = {"KINETO_LOG_LEVEL": "99"}
 """Kineto prints to the console otherwise."""
@@ -162,7 +161,7 @@ class Launch:
         self._journals = Journals(around.run.journal, number)
         admission = Admission(number, around, write=around.write, records=lambda: around.records)
         self._agenda = Agenda(order, blocks, admission.ask)
-        self._kills = cgroups.out_of_memory_kills()
+        self._scarcity = Scarcity()
         self._tree = Tree(pid)
         found = chosen(around.records)
         gpu = around.nvml.watch(around.spec.device or (None if found is None else found.device))
@@ -306,18 +305,9 @@ class Launch:
             failed=next((record for record in self._heard if isinstance(record, TargetFailed)), None),
             ended=next((record for record in self._heard if isinstance(record, TargetEnded)), None),
             no_torch=next((r.reason for r in self._heard if isinstance(r, Unmeasured) and r.key == "torch"), None),
-            out_of_memory=self._out_of_memory(),
+            out_of_memory=self._scarcity.evidence(self._sampler.low_available_bytes, machine.memory_bytes()),
             shm=machine.shm_in_words(self._sampler.high_shm_used_bytes),
         )
-
-    def _out_of_memory(self) -> str | None:
-        kills = cgroups.out_of_memory_kills()
-        if kills is not None and self._kills is not None and kills > self._kills:
-            return "the kernel killed a process for want of memory"
-        low, total = self._sampler.low_available_bytes, machine.memory_bytes()
-        if low is not None and low < SCARCE_SHARE * total:
-            return f"only {low / 1e6:.0f} MB of the machine's memory were left"
-        return None
 
     def _now_s(self) -> float:
         return self._around.clock_ns() / 1e9

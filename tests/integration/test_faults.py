@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from pindiag.model import LoaderIterated, Report, Sample, TreatmentRefused, Trial
 from pindiag.store import RunDirectory
 
-from . import small_disks
+from . import small_disks, small_memory
 from .product import Product, train
 
 pytestmark = [
@@ -46,6 +46,12 @@ def imports(script: Path, *lines: str) -> None:
 
 def trials(report: Report) -> Mapping[str, Trial]:
     return {trial.id: trial for trial in report.trials}
+
+
+def refused(product: Product) -> Mapping[str, str]:
+    """Why treatments were not started, by their id."""
+    records = RunDirectory.open(product.folder / "out").records()
+    return {record.trial: record.reason for record in records if isinstance(record, TreatmentRefused)}
 
 
 def page(product: Product) -> str:
@@ -151,10 +157,44 @@ def test_full_shm(product: Product) -> None:
     found = trials(product.report())
     assert found["nw1-pin0"].status == "failed"
     assert re.search(r"/dev/shm is full \(it holds \d+ MB", found["nw1-pin0"].reason or "")
-    records = RunDirectory.open(product.folder / "out").records()
-    refused = {record.trial: record.reason for record in records if isinstance(record, TreatmentRefused)}
-    assert "it needs at least as much as nw1-pin0, which ended for want of it" in refused["nw2-pin0"]
+    assert "it needs at least as much as nw1-pin0, which ended for want of it" in refused(product)["nw2-pin0"]
     assert not mounted or left.read_text() == ""
+    check_nothing_left(product)
+
+
+EATS = """
+if getattr(get_worker_info(), "num_workers", 0) == 1:
+    self.hoard = [*getattr(self, "hoard", []), b"x" * (32 << 20)]
+time.sleep(0.0005)
+"""
+
+
+@pytest.fixture
+def memory_group() -> Iterator[Path]:
+    """A memory cgroup of 900 MiB. It can only be removed when no process is left in it."""
+    group = small_memory.group(900 << 20)
+    if group is None:
+        pytest.skip("this user may not make a memory cgroup with a limit here")
+    yield group
+    group.rmdir()
+
+
+def test_worker_killed_at_the_limit_of_a_memory_cgroup(product: Product, memory_group: Path) -> None:
+    train(product.folder / "train.py", item=EATS)
+    product.before = small_memory.inside(memory_group)
+    done = product("run", "train.py", *SHORT, "--grid", "num_workers=0,1,2", "--budget", "15s", "--rounds", "2")
+    assert done.returncode == 0, done.stderr
+    report = product.report()
+    found = trials(report)
+    assert (found["nw0-pin0"].status, found["nw1-pin0"].status) == ("measured", "failed")
+    killed = (
+        "out of memory: a worker was killed; the kernel killed a process: its control group reached its memory limit"
+    )
+    assert f"{killed} of 944 MB" in (found["nw1-pin0"].reason or "")
+    assert f"{killed} of 944 MB" in page(product)
+    assert "it needs at least as much as nw1-pin0, which ended for want of it" in refused(product)["nw2-pin0"]
+    assert sum(launch.status == "failed" for launch in report.launches) == 1
+    assert report.target.status == "ok"
     check_nothing_left(product)
 
 

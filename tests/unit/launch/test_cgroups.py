@@ -118,6 +118,21 @@ def test_out_of_memory_kills(tmp_path: Path, files: dict[str, str], kills: int |
     assert cgroups.out_of_memory_kills(grow(tmp_path, files)) == kills
 
 
+@pytest.mark.parametrize(
+    ("files", "reached"),
+    [
+        ({"memory.max": "9000000\n", "memory.events": "max 9\noom 2\noom_kill 1\n"}, True),
+        ({"memory.max": "9000000\n", "memory.events": "max 9\noom 0\n"}, False),  # page cache alone made room
+        ({"memory.max": "max\n", "memory.events": "oom 2\n"}, False),  # it was a limit above
+        ({"memory.limit_in_bytes": "9000000\n", "memory.max_usage_in_bytes": "8900000\n"}, True),
+        ({"memory.limit_in_bytes": "9000000\n", "memory.max_usage_in_bytes": "7000000\n"}, False),
+        ({}, False),
+    ],
+)
+def test_whether_a_limit_was_reached(tmp_path: Path, files: dict[str, str], reached: bool) -> None:
+    assert cgroups.limit_reached(grow(tmp_path, files)) == reached
+
+
 def test_machine_counters(tmp_path: Path) -> None:
     pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 total=1\n"
     files = {
