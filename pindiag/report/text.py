@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 
 from pindiag import figures
 from pindiag.model import Report, Scalar
+from pindiag.report import about
 
 LONGEST_BYTES = 4096
 _HEAD_BYTES = 1024
@@ -66,17 +67,17 @@ class Linker:
 
     @staticmethod
     def _texts(report: Report) -> list[tuple[str, str]]:
-        """Rates and ratios as they are written; the recommended one and the baseline win over others."""
-        chosen = report.recommendation.trial if report.recommendation else None
-        last = {report.baseline: 1, chosen: 2}
+        """Rates and ratios as they are written; what comes first and the script as written win over others."""
+        chosen, verified = report.recommendation.trial if report.recommendation else None, about.verified(report)
+        last = {report.baseline: 1, chosen: 2, about.leading(report): 3}
         found = _of_perfect_copies(report)
         for trial in sorted(report.trials, key=lambda one: last.get(one.id, 0)):
             if trial.samples_per_second is not None:
                 found.append((figures.significant(trial.samples_per_second.median), trial.id))
             if trial.versus_baseline is not None and trial.id != report.baseline:
                 found.append((figures.ratio(trial.versus_baseline.ratio), trial.id))
-        if report.verification is not None and chosen is not None:
-            found.append((figures.ratio(report.verification.ratio), chosen))
+        if report.verification is not None and verified is not None:
+            found.append((figures.ratio(report.verification.ratio), verified))
         return found
 
     def blocks(self, trial: str) -> str:

@@ -116,6 +116,7 @@ def inputs(
     trials=None,
     trial_facts=None,
     recommend=None,
+    tweak=None,
     firmness="measured",
     verified=None,
     floor=1.02,
@@ -129,7 +130,8 @@ def inputs(
     """Inputs of a run.
 
     `trials` maps ids (of configurations, ablations and tweaks) to keywords of `trial`; `verified` is (ratio, low, high)
-    of fresh pairs, `live` the same of live rounds that do not agree with it.
+    of fresh pairs, `live` the same of live rounds that do not agree with it. `tweak` is the trial of what comes before
+    the recommended configuration, and what was verified.
     """
     epochs = epochs or {}
     made = [trial(baseline, ci=(1.0, 1.0), p=1.0, blocks=[1, 2], epoch_s=epochs.get(baseline))]
@@ -139,10 +141,12 @@ def inputs(
         trial=recommend,
         configuration=configuration(recommend),
         versus_baseline=None,
-        firmness="verified" if verified else firmness,
+        firmness="verified" if verified and not tweak else firmness,
         frontier=[],
+        tweak=tweak,
     )
     verification = verified and Verification(
+        trial=tweak,
         pairs=4,
         launches=[21, 22, 23, 24, 25, 26, 27, 28],
         baseline_samples_per_second=[1000.0] * 4,

@@ -1,0 +1,106 @@
+"""A line of code that gains clearly more than any configuration leads the sentence; else it is told after it."""
+
+import pytest
+
+from pindiag import rules
+from pindiag.model import Safety
+from pindiag.rules import tweaks
+from pindiag.rules.inputs import Facts
+
+from .build import inputs
+
+OWN = "nw4-pin0"
+TWEAK = f"{OWN}+fewer_intraop_threads"
+QUEUEING = {
+    "run_delay_share": 0.4,
+    "usable_cpus": 4,
+    "intraop_threads": 4,
+    "worker_threads": 3,
+    "accelerator_present": False,
+    "wait_share": 0.5,
+    "wait_cpu_share": 0.1,
+    "hand_off_share": 0.4,
+}
+TRIALS = {TWEAK: {"ratio": 2.2, "ci": [2.1, 2.3]}, "nw0-pin0": {"ratio": 1.3, "ci": [1.25, 1.36]}}
+
+
+def crowded(**changes):
+    asked = {"baseline": OWN, "facts_": QUEUEING, "trials": TRIALS, "recommend": "nw0-pin0", "tweak": TWEAK}
+    return inputs(**(asked | changes))
+
+
+def told(made):
+    return rules.verdict(rules.judge(made), made)
+
+
+def test_it_leads_verified_and_the_configuration_is_told_after_it():
+    said = told(crowded(verified=(2.0, 1.9, 2.1)))
+    assert said.primary_cause == "native_threads_in_workers"
+    assert said.lead == (
+        "Call `torch.set_num_threads(2)` before training begins, which leaves CPUs to the workers: 2.00 × faster (95 % "
+        "interval 1.90–2.10, verified by 4 pairs of fresh launches). `num_workers=0` alone brings 1.30 ×; both "
+        "together were not tried."
+    )
+
+
+def test_it_leads_unverified_where_there_was_no_time_for_pairs():
+    lead = told(crowded()).lead
+    assert lead.startswith("Call `torch.set_num_threads(2)` before training begins")
+    assert "2.20 × faster (95 % interval 2.10–2.30, measured)" in lead
+
+
+def test_it_is_the_recommended_fix_and_that_of_its_finding():
+    made = crowded(verified=(2.0, 1.9, 2.1))
+    fix = rules.recommended_fix(made)
+    assert fix.changes == {"fewer_intraop_threads": 2}
+    assert (fix.effect.kind, fix.effect.ratio, fix.effect.ci95) == ("verified", 2.0, (1.9, 2.1))
+    assert fix.safety == Safety(status="passed", reason="It changes no batch, so none had to be compared.")
+    [primary] = [one for one in rules.judge(made) if one.cause == "native_threads_in_workers"]
+    assert primary.fixes == [fix]
+    assert "pairs of fresh launches 21" in primary.evidence[-1].source
+
+
+def test_where_it_does_not_lead_the_configuration_does_and_the_code_follows():
+    said = told(crowded(tweak=None, verified=(1.9, 1.8, 2.3)))
+    assert said.lead == (
+        "Set `num_workers=0` at train.py:14: 1.90 × faster (95 % interval 1.80–2.30, verified by 4 pairs of fresh "
+        "launches). Mending threads of native libraries alone brings 2.20 × (call `torch.set_num_threads(2)` before "
+        "training begins, which leaves CPUs to the workers)."
+    )
+    assert rules.recommended_fix(crowded(tweak=None)).changes == {"num_workers": 0}
+
+
+def test_it_leads_although_no_rule_explains_it():
+    said = told(crowded(facts_={**QUEUEING, "run_delay_share": 0.01}, trials={TWEAK: TRIALS[TWEAK]}, recommend=OWN))
+    assert said.headline == (
+        "Call `torch.set_num_threads(2)` before training begins, which leaves CPUs to the workers: 2.20 × faster."
+    )
+    assert len(said.headline.split()) <= 24
+
+
+def test_a_gain_that_its_pairs_do_not_show_leads_nothing():
+    assert rules.recommended_fix(crowded(recommend=OWN, verified=(1.01, 0.97, 1.05))) is None
+
+
+def test_with_arguments_both_are_one_change_and_the_gate_spoke_of_the_arguments():
+    both = "nw0-pin0+fewer_intraop_threads"
+    made = crowded(trials={both: TRIALS[TWEAK], "nw0-pin0": TRIALS["nw0-pin0"]}, tweak=both)
+    fix = rules.recommended_fix(made)
+    assert fix.summary.startswith("Set `num_workers=0`, and call `torch.set_num_threads(2)`")
+    assert fix.changes == {"num_workers": 0, "fewer_intraop_threads": 2}
+    assert fix.safety.status == "not_checked"
+    assert fix.safety.reason.startswith("Of `num_workers=0`: Batches under this change were not compared")
+    assert "both together" not in told(made).lead.lower()
+
+
+@pytest.mark.parametrize("tweak", tweaks.TWEAKS)
+@pytest.mark.parametrize("arguments", [{}, {"num_workers": 0}])
+def test_every_advice_is_one_clause_that_a_gain_may_follow(tweak, arguments):
+    facts = Facts(inputs(baseline=OWN, facts_={**QUEUEING, "intraop_threads_no_pin_thread": 8}))
+    said = tweaks.summary(tweak, arguments, facts)
+    assert said[0].isupper()
+    assert said.endswith(".")
+    prose = "".join(said.split("`")[::2])
+    assert prose.count(".") == 1
+    assert ":" not in prose
+    assert tweaks.changes(tweak, facts)[tweak]

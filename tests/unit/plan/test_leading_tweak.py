@@ -1,0 +1,128 @@
+"""A tweak that clearly gains more than any configuration is what is verified, and what comes first."""
+
+import functools
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+from simulated_script import Noise, Pipeline
+from simulator import Simulation, loader, sweep_spec
+
+from pindiag.analysis import recommend
+from pindiag.journal import Journal
+from pindiag.model import Block
+from pindiag.race import chosen, claimed, comes_first, leader, recommended
+from tests.unit.loads import load
+
+OWN = "nw4-pin0"
+TWEAK = f"{OWN}+fewer_intraop_threads"
+
+
+@dataclass
+class Crowded(Pipeline):
+    """Its main thread and its workers take CPUs from each other."""
+
+    gain: float = 2.0
+    """Of half the threads in the main thread."""
+    alone: float = 1.0
+    """Of no workers."""
+
+    def step_s(self, made):
+        if made.ablation is not None:
+            return super().step_s(made)
+        without = self.alone if made.configuration.num_workers == 0 else 1.0
+        return 0.01 / without / (self.gain if made.tweak == "fewer_intraop_threads" else 1.0)
+
+    def wait_s(self, made):
+        return 0.6 * self.step_s(made), 0.06 * self.step_s(made)
+
+
+class Watched(Simulation):
+    """The sampler sees workers that queue, and each block the threads of the main process."""
+
+    live_only = False
+    """Whether fresh launches know nothing of the tweak's gain."""
+    fresh = False
+
+    def _fresh(self, order, own):
+        self.fresh = True
+        super()._fresh(order, own)
+        self.fresh = False
+
+    def _disturbed_s(self, made):
+        plain = msgspec.structs.replace(made, tweak=None) if self.fresh and self.live_only else made
+        return super()._disturbed_s(plain)
+
+    def _write(self, record):
+        super()._write(msgspec.structs.replace(record, intraop_threads=8) if isinstance(record, Block) else record)
+
+    def _record(self, order, trial, *rest, **more):
+        super()._record(order, trial, *rest, **more)
+        self._write(load(order.block, trial=trial, **self._at(), queued_share=0.4, worker_threads=2, cpus=8))
+
+
+@functools.cache
+def sweep(gain, alone, *, live_only=False):
+    pipeline = Crowded(fetch_s=0.02, compute_s=0.006, accelerator=None, threads=8, gain=gain, alone=alone)
+    run = Watched(sweep_spec(), loader(), pipeline, Noise(block=0.01), seed=3)
+    run.live_only = live_only
+    return run.run()
+
+
+def verified(run):
+    return {made.id for order, made, launch in run.blocks if _purpose(run, launch) == "verify"} - {OWN}
+
+
+def _purpose(run, launch):
+    return next(one.purpose for one in Journal(run.records).launches if one.id == launch)
+
+
+@pytest.mark.parametrize("alone", [1.3, 1.0], ids=["beside a configuration", "alone"])
+def test_it_is_verified_by_pairs_and_claimed(alone):
+    run = sweep(2.0, alone)
+    journal = Journal(run.records)
+    assert verified(run) == {TWEAK}
+    assert leader(journal) == comes_first(journal) == claimed(journal) == TWEAK
+    own = chosen(journal)
+    assert own == recommended(journal)
+    assert (own == OWN) is (alone == 1.0), "the configuration is told beside it"
+    asked = [launch.order for launch in journal.launches if launch.purpose == "verify"]
+    assert {order.treatment.changes.get("fewer_intraop_threads") for order in asked} == {4, None}
+    assert asked[0].blocks[0].epochs == 2, "whole epochs, as of a configuration"
+    pairs = recommend.verification(journal)
+    assert (pairs.trial, pairs.pairs >= 4) == (TWEAK, True)
+    assert pairs.ratio == pytest.approx(2.0, rel=0.05)
+
+
+def test_where_the_intervals_overlap_the_configuration_comes_first():
+    run = sweep(1.31, 1.3)
+    journal = Journal(run.records)
+    own = chosen(journal)
+    assert own.startswith("nw0")
+    assert verified(run) == {own}
+    assert leader(journal) == comes_first(journal) == claimed(journal) == own
+
+
+def test_what_fresh_pairs_do_not_bear_out_makes_way_for_the_configuration():
+    run = sweep(2.0, 1.3, live_only=True)
+    journal = Journal(run.records)
+    assert verified(run) == {leader(journal)} == {TWEAK}
+    assert comes_first(journal) == recommended(journal) == chosen(journal) != OWN
+    assert claimed(journal) is None
+    assert recommend.verification(journal).trial == TWEAK
+
+
+def test_a_configuration_is_before_what_fresh_pairs_left_of_a_tweak():
+    run = sweep(2.0, 1.3)
+    pairs = {launch.id for launch in Journal(run.records).launches if launch.purpose == "verify"}
+    slower = [
+        msgspec.structs.replace(record, seconds=record.seconds * 2.0 / 1.1)
+        if isinstance(record, Block) and record.launch in pairs and record.trial == TWEAK
+        else record
+        for record in run.records
+    ]
+    journal = Journal(slower)
+    left = recommend.verification(journal)
+    assert 1 < left.ci95[0] < left.ci95[1] < 1.25
+    assert leader(journal) == TWEAK
+    assert comes_first(journal) == recommended(journal) == chosen(journal) != OWN
