@@ -234,6 +234,7 @@ FOCUSED = """() => {
   });
 }"""
 
+DISPLAYED = "all => all.map(one => getComputedStyle(one).display)"
 A4_LESS_MARGINS = {"width": 688, "height": 1000}
 LOST = """() => [...document.querySelectorAll("main *, footer *")].filter((one) => {
   if (one.closest("nav, button") || one.closest("svg.narrow")) return false;
@@ -254,6 +255,8 @@ def test_nothing_is_lost_or_cut_in_print(browser, files, name, javascript):
         assert page.locator("figure svg.narrow:visible").count() == 0
         assert page.locator("figure svg.wide:visible").count() == page.locator("figure svg.wide").count()
         assert page.locator("button.copy:visible").count() == 0
+        # A header that is repeated on the next page is printed without what is a box of its own in it.
+        assert set(page.locator("th button").evaluate_all(DISPLAYED)) <= {"contents"}
 
 
 def test_it_prints_to_a_pdf_of_many_pages(browser, files):
