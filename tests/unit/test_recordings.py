@@ -97,7 +97,7 @@ def test_stages_add_up_to_the_step(run: RunDirectory, made: Report) -> None:
             continue
         step_ms = 1e3 * sum(block.seconds for block in blocks) / sum(block.steps for block in blocks)
         stages = trial.stage_ms
-        parts = (stages.wait, stages.transfer, stages.synchronise, stages.optimizer, stages.script)
+        parts = (stages.wait, stages.transfer, stages.synchronise, stages.optimizer, stages.script, stages.pin)
         assert sum(part for part in parts if part is not None) == pytest.approx(step_ms, rel=0.02)
 
 
