@@ -109,3 +109,12 @@ def test_warnings_that_only_the_change_provokes_are_silent(tmp_path):
     )
     assert in_effect(result).num_workers == 20
     assert "Warning" not in result.output
+
+
+def test_a_tweak_holds_from_the_first_step_although_the_script_says_otherwise(tmp_path):
+    written = "num_workers=torch.set_num_threads(3) or 1"
+    result = launch(tmp_path, PLAIN, written, loader=key(PLAIN, MADE), treatment=treatment(fewer_intraop_threads=2))
+    applied = result.one(TreatmentApplied)
+    assert (applied.applied, applied.refused) == ({"fewer_intraop_threads": 2}, {})
+    assert result.one(LoaderChosen).intraop_threads == 2
+    assert result.one(Block).intraop_threads == 2
