@@ -11,7 +11,7 @@ VENV ?= .venv
 CONSTRAINTS ?= constraints.txt
 SAMPLE ?= samples/augment_resnet.py
 DEMO ?= pindiag-runs/demo
-# One more than the two cores of CI: tests of children wait for them half of the time.
+# As many as CI has cores.
 PROCESSES ?= 2
 
 BIN := $(VENV)/bin
