@@ -7,11 +7,14 @@ workers that queue for CPUs because there are too many of them, is what is being
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Literal, NamedTuple
 
 from pindiag.model import BlockLoad
 
-Kind = Literal["gpu", "heat", "quota", "host", "others"]
+Kind = Literal["gpu", "heat", "clock", "quota", "host", "others"]
 
 FOREIGN_SHARE = 0.15
 """Of the CPUs that the target may run on, used by others. A block on a quiet machine sees 0.01 to 0.05 (kernel threads,
@@ -39,6 +42,17 @@ SLOWED_SHARE = 0.25
 """Of the samples, with the GPU's clocks held down from outside; of the time, with the CPUs' held down by heat. A single
 sample of a few is no state."""
 
+SLOW_CLOCK_SHARE = 0.8
+"""Of the median clock of the treatment's other blocks. A treatment keeps as many CPUs busy in each of its blocks, and a
+CPU's turbo then differs by some per cent with its temperature; what costs a fifth is held down, by heat, a limit of
+power or a battery, whether or not the kernel says so."""
+
+FEWEST_CLOCKS = 3
+"""Blocks of a treatment that one is held against: with fewer, two slow ones would make the usual one look fast."""
+
+BUSY_CPUS = 0.9
+"""CPUs' worth that the target used at least: CPUs that idle clock themselves down, which holds nobody back."""
+
 USUAL_SHARE = 1 / 3
 """Where more of a launch's blocks are disturbed, the load is part of the machine: what is repeated would meet it again,
 and rounds without it would tell of a machine that the user does not have."""
@@ -50,6 +64,20 @@ class Disturbance(NamedTuple):
     kind: Kind
     words: str
     """With its figures."""
+
+
+def disturbances(loads: Sequence[BlockLoad]) -> dict[int, Disturbance]:
+    """What disturbed which of a launch's blocks, by what was seen beside each and by how it differs from the others."""
+    clocks: dict[str, dict[int, float]] = defaultdict(dict)
+    for load in loads:
+        if load.cpu_clock_mhz is not None and load.target_cpus is not None and load.target_cpus >= BUSY_CPUS:
+            clocks[load.trial][load.block] = load.cpu_clock_mhz
+    found = {}
+    for load in loads:
+        what = disturbance(load) or _clocked_down(load.block, clocks[load.trial])
+        if what is not None:
+            found[load.block] = what
+    return found
 
 
 def disturbance(load: BlockLoad) -> Disturbance | None:
@@ -75,6 +103,17 @@ def _heated(load: BlockLoad) -> Disturbance | None:
     if share is None or share < SLOWED_SHARE:
         return None
     return Disturbance("heat", f"heat held the CPUs' clocks down {100 * share:.0f} % of the time")
+
+
+def _clocked_down(block: int, clocks_mhz: Mapping[int, float]) -> Disturbance | None:
+    """By the clocks of a treatment's blocks."""
+    own, usual = clocks_mhz.get(block), [mhz for other, mhz in clocks_mhz.items() if other != block]
+    if own is None or len(usual) < FEWEST_CLOCKS or own >= SLOW_CLOCK_SHARE * median(usual):
+        return None
+    return Disturbance(
+        "clock",
+        f"the CPUs were clocked at {own:.0f} MHz, in the other blocks of this treatment at {median(usual):.0f} MHz",
+    )
 
 
 def _throttled(load: BlockLoad) -> Disturbance | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from pindiag.disturbance import Disturbance, disturbance, is_usual
+from pindiag.disturbance import Disturbance, disturbances, is_usual
 from pindiag.model import (
     AnyRecord,
     Block,
@@ -157,8 +157,7 @@ class Launch:
     @cached_property
     def disturbed(self) -> dict[int, Disturbance]:
         """Its blocks that something from outside disturbed, with what that was."""
-        found = {load.block: disturbance(load) for load in self.all(BlockLoad)}
-        return {block: what for block, what in found.items() if what is not None}
+        return disturbances(self.all(BlockLoad))
 
     @property
     def load_is_usual(self) -> bool:

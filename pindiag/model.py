@@ -394,6 +394,9 @@ class Sample(Record, tag="sample", frozen=True, kw_only=True):
     """CPU seconds that pindiag's own process has used."""
     cpu_heat_s: float | None = None
     """Cumulative seconds in which heat held the CPUs' clocks down, the mean over packages; None in older records."""
+    cpu_clock_mhz: float | None = None
+    """Of the fastest of the CPUs that the target may run on; None where nobody tells, in most samples of a machine with
+    many, and in older records."""
     open_files: int | None = None
     """Descriptors that the target's main process holds."""
     open_files_limit: int | None = None
@@ -426,6 +429,8 @@ class BlockLoad(Record, tag="block_load", frozen=True, kw_only=True):
     gpu_sm_clock_mhz: float | None
     cpu_slowed_share: float | None = None
     """Part of the time in which heat held the CPUs' clocks down; None in records made before it was measured."""
+    cpu_clock_mhz: float | None = None
+    """Of the fastest of the CPUs that the target may run on, the mean over samples; None in older records."""
     worker_threads: int | None = None
     """Most threads of one worker; None without workers."""
     worker_allowed_cpus: int | None = None

@@ -26,10 +26,12 @@ FAR_RATIO = 1.1
 """A smaller difference is none that a reader must know of, however quiet the other rounds are."""
 
 NOT_SEEN = "no record tells what ran beside the blocks"
+OLDER = "it was recorded before this was measured"
 
 _WORDS: dict[Kind, str] = {
     "gpu": "heat or power held the GPU's clocks down",
     "heat": "heat held the CPUs' clocks down",
+    "clock": "the CPUs were clocked far lower",
     "quota": "a CPU quota held the target back for what others used of it",
     "host": "the host of this virtual machine took CPUs away",
     "others": "other processes took CPUs that the target wanted",
@@ -93,10 +95,11 @@ def of_disturbances(run: RunEvidence) -> Iterator[Fact]:
     yield fact("disturbed_blocks_share", share, "1", source, NOT_SEEN)
     yield fact("disturbed_as_usual", _is_usual(launches) if loads else None, None, source, NOT_SEEN)
     yield fact("disturbances", in_words(run) if loads else None, None, source, NOT_SEEN)
-    for name in ("foreign_cpus", "stolen_cpus"):
+    for name, unit in (("foreign_cpus", "CPUs"), ("stolen_cpus", "CPUs"), ("cpu_clock_mhz", "MHz")):
         values = [value for load in loads if (value := getattr(load, name)) is not None]
-        reason = next((load.missing[name] for load in loads if name in load.missing), NOT_SEEN)
-        yield fact(name, median(values) if values else None, "CPUs", f"median, {source}", reason)
+        untold = OLDER if loads else NOT_SEEN
+        reason = next((load.missing[name] for load in loads if name in load.missing), untold)
+        yield fact(name, median(values) if values else None, unit, f"median, {source}", reason)
 
 
 def _is_usual(launches: list[Launch]) -> bool:

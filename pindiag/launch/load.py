@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from statistics import fmean
 from typing import Any, TypeVar
@@ -53,6 +53,7 @@ def block_load(
         "worker_allowed_cpus": _allowed_cpus(samples[-1]),
         "throttled_share": _rate(samples[0].cgroup_throttled_s, samples[-1].cgroup_throttled_s, seconds),
         "cpu_slowed_share": _rate(samples[0].cpu_heat_s, samples[-1].cpu_heat_s, seconds),
+        "cpu_clock_mhz": _mean(one.cpu_clock_mhz for one in samples),
         **_of_gpu(samples),
     }
     return BlockLoad(
@@ -118,11 +119,15 @@ def _grown(first: Sample, last: Sample, reading: Callable[[Process], float | Non
 
 def _of_gpu(samples: Sequence[Sample]) -> dict[str, float | None]:
     reasons = [one.gpu_throttle_reasons for one in samples if one.gpu_throttle_reasons is not None]
-    clocks = [one.gpu_sm_clock_mhz for one in samples if one.gpu_sm_clock_mhz is not None]
     return {
-        "gpu_slowed_share": fmean(bool(bits & HELD_BACK) for bits in reasons) if reasons else None,
-        "gpu_sm_clock_mhz": fmean(clocks) if clocks else None,
+        "gpu_slowed_share": _mean(bool(bits & HELD_BACK) for bits in reasons),
+        "gpu_sm_clock_mhz": _mean(one.gpu_sm_clock_mhz for one in samples),
     }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _rate(first: float | None, last: float | None, seconds: float) -> float | None:

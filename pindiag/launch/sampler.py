@@ -14,6 +14,7 @@ import msgspec
 import psutil
 
 from pindiag.launch import cgroups
+from pindiag.launch.clocks import CpuClocks
 from pindiag.launch.cpus import CpuTimes
 from pindiag.launch.heat import CpuHeat
 from pindiag.launch.load import block_load
@@ -38,6 +39,7 @@ class MachineReader:
         self._cpu_group = next(iter(cgroups.folders("cpu", root)), None)
         self._times = CpuTimes(root)
         self._heat = CpuHeat(root)
+        self._clocks = CpuClocks(root)
         self.cpus = self._times.cpus
         """CPUs that the target may run on."""
         self.quota_cpus = cgroups.cpu_quota(root)
@@ -55,6 +57,7 @@ class MachineReader:
             "cgroup_throttled_s": self._cpu_group and cgroups.throttled_s(self._cpu_group),
             **self._times.read(),
             "cpu_heat_s": self._heat.spent_s(),
+            "cpu_clock_mhz": self._clocks.fastest_mhz(),
             **{f"psi_{what}_s": self._pressure_s(what) for what in _PRESSURES},
         }
 

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from pindiag.disturbance import disturbance, is_usual
+from pindiag.disturbance import disturbance, disturbances, is_usual
 from pindiag.journal import Journal
 from pindiag.model import BlockOrder, LaunchBegan, LaunchOrder
 
@@ -61,6 +61,32 @@ def test_what_a_treatment_does_to_itself_is_no_disturbance(quiet):
 )
 def test_what_comes_from_outside_is_named_with_its_figures(changes, kind, words):
     assert disturbance(load(**changes)) == (kind, words)
+
+
+def clocks(*told, **changes):
+    """Blocks of one treatment with these clocks."""
+    return [load(block, cpu_clock_mhz=mhz, **changes) for block, mhz in enumerate(told, start=1)]
+
+
+def test_a_block_clocked_far_below_the_others_of_its_treatment_is_disturbed():
+    found = disturbances([*clocks(3000.0, 2300.0, 3100.0, 3000.0), load(9, trial="nw0-pin0", cpu_clock_mhz=1200.0)])
+    assert found == {
+        2: ("clock", "the CPUs were clocked at 2300 MHz, in the other blocks of this treatment at 3000 MHz")
+    }
+
+
+@pytest.mark.parametrize(
+    "loads",
+    [
+        clocks(3000.0, 2450.0, 3000.0, 3000.0),  # turbo
+        clocks(3000.0, 2000.0, 3000.0),  # too few to tell which is usual
+        clocks(3000.0, 2000.0, 3000.0, 3000.0, target_cpus=0.5),  # CPUs that idle
+        clocks(3000.0, None, 3000.0, 3000.0),
+        clocks(*[None] * 4),
+    ],
+)
+def test_what_a_clock_does_by_itself_is_no_disturbance(loads):
+    assert disturbances(loads) == {}
 
 
 def test_a_third_of_the_blocks_is_not_yet_usual():

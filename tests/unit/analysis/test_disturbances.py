@@ -38,7 +38,9 @@ def in_round(live, trial, number):
 
 def test_a_run_without_records_of_the_load_says_so(live):
     analysis = live.analysed()
-    for name in ("disturbed_blocks", "disturbed_blocks_share", "disturbances", "foreign_cpus", "stolen_cpus"):
+    for name in (
+        "disturbed_blocks", "disturbed_blocks_share", "disturbances", "foreign_cpus", "stolen_cpus", "cpu_clock_mhz",
+    ):  # fmt: skip
         found = fact(analysis, name)
         assert (found.value, found.reason) == (None, "no record tells what ran beside the blocks")
     assert not any("disturbed" in (block.reason or "") for block in analysis.blocks)
@@ -50,6 +52,7 @@ def test_a_quiet_run_is_said_to_be_one(live):
     assert fact(analysis, "disturbances").value == f"nothing from outside was seen to disturb any of {blocks} blocks"
     assert fact(analysis, "disturbed_as_usual").value is False
     assert fact(analysis, "foreign_cpus").value == pytest.approx(0.1)
+    assert fact(analysis, "cpu_clock_mhz").reason == "it was recorded before this was measured"
     assert_honest(analysis)
 
 

@@ -84,11 +84,16 @@ def test_the_gpu_is_held_back_from_outside_but_not_by_its_power_cap() -> None:
     assert (found.gpu_slowed_share, found.gpu_sm_clock_mhz) == (0.5, 1001.5)
 
 
+def test_the_cpus_clock_is_the_mean_of_what_was_told() -> None:
+    samples = [sample(0, cpu_clock_mhz=3000.0), sample(1), sample(2, cpu_clock_mhz=2000.0)]
+    assert load(*samples).cpu_clock_mhz == 2500.0
+
+
 def test_what_the_platform_does_not_tell_is_none_with_a_reason() -> None:
     found = load(sample(0), sample(1), cpus=None)
     assert found.missing.keys() == {
         "cpus", "target_cpus", "foreign_cpus", "stolen_cpus", "queued_share", "throttled_share", "gpu_slowed_share",
-        "gpu_sm_clock_mhz", "cpu_slowed_share",
+        "gpu_sm_clock_mhz", "cpu_slowed_share", "cpu_clock_mhz",
     }  # fmt: skip
     assert all(getattr(found, name) is None for name in found.missing)
 
