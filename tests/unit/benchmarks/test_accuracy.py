@@ -100,6 +100,17 @@ def test_what_was_judged_before_it_is_cut_short_is_printed(monkeypatch, capsys):
     assert (printed["right"], printed["total"], printed["cut_short"]) == (1, 1, "KeyboardInterrupt")
 
 
+def test_what_several_processes_wrote_is_merged(monkeypatch, capsys, tmp_path):
+    shown = {"one": judged(HEALTHY, "compute_bound"), "two": judged(HEALTHY, "small_batch")}
+    for name, case in shown.items():
+        (tmp_path / name).write_text(json.dumps(accuracy.summary([case])))
+    monkeypatch.setattr("sys.argv", ["accuracy.py", "--merge", *(str(tmp_path / name) for name in shown)])
+    accuracy.main()
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == accuracy.summary(list(shown.values()))
+    assert "rows (cpu): small_batch confirmed; wrong: " in printed.err
+
+
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, object]:
     return accuracy.summary(list(accuracy.recorded([])))
