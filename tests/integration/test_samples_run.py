@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -56,6 +57,24 @@ SMALL = {
     "unsafe_copies": ["--samples", "128"],
 }
 
+# Imports torch once, which takes longer than a small sample, and forks a process for each sample it is asked for.
+IMPORTED = """
+import json, os, runpy, sys
+import torch.utils.data
+
+for line in sys.stdin:
+    script, *arguments = json.loads(line)
+    child = os.fork()
+    if not child:
+        sys.path[0] = os.path.dirname(script)
+        sys.argv = [script, *arguments]
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
+        runpy.run_path(script, run_name="__main__")
+        break
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
 # Runs a sample beside a pin thread, whose accelerator is pretended, and reads the main thread's intra-op threads.
 THREADS = """
 import ctypes, runpy, sys
@@ -82,12 +101,25 @@ def test_no_sample_is_left_out():
     assert set(SMALL) == {path.stem for path in SAMPLES.glob("*.py")}
 
 
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """A process that has imported torch, and its folder, in which samples run."""
+    folder = tmp_path_factory.mktemp("samples")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", IMPORTED], cwd=folder, **pipes) as process:
+        yield process, folder
+        process.stdin.close()
+
+
 @pytest.mark.parametrize(("name", "small"), SMALL.items())
-def test_a_sample_runs_to_its_end(name, small, tmp_path):
-    command = [sys.executable, str(SAMPLES / f"{name}.py"), "--epochs", "2", *small]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    epochs = [line.split(":")[0] for line in done.stdout.splitlines()]
+def test_a_sample_runs_to_its_end(name, small, imported):
+    process, folder = imported
+    for stream in ("stdin", "stdout", "stderr"):
+        (folder / stream).write_text("")
+    process.stdin.write(json.dumps([str(SAMPLES / f"{name}.py"), "--epochs", "2", *small]) + "\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "0\n", (folder / "stderr").read_text()
+    epochs = [line.split(":")[0] for line in (folder / "stdout").read_text().splitlines()]
     assert epochs == ["epoch 1", "epoch 2"]
 
 
