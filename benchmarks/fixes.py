@@ -17,7 +17,8 @@ apart than both intervals explain, half-widths added as independent errors are, 
 lies in the stated interval once that is widened by the uncertainty of the fresh point itself.
 applies: `pindiag apply` changed the script, which parses and has all comments that it had.
 proposed_again: whether the second sweep proposes, in any patch, part of what the first one changed.
-"stated_epochs" and "fresh_epochs" say how many whole epochs a launch covered on either side; null: steps alone.
+"stated_epochs" and "fresh_epochs" say how many whole epochs a launch covered on either side; null: steps alone. Where
+the stated gain is one of steps, so is the fresh one, though its launches may have covered epochs.
 
 "total" counts the samples whose report states a gain with its interval for a patch; "why" says what was missing of the
 others, which show nothing, or were not faster at all. Without names, all samples whose truth on this kind of machine
@@ -42,12 +43,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import command
+import msgspec
 import torch
 from product import NoReport, pindiag, report_of
 from recordings import SAMPLES, truths, where
 
+from pindiag import race
+from pindiag.journal import PATCHED_TRIAL, Journal
 from pindiag.model import Effect, Fix, PatchVerification, Report
 from pindiag.report.sections.verdict import main_fix
+from pindiag.store import RunDirectory
 
 Case = dict[str, object]
 SLOW_STORE = Path(__file__).resolve().parent / "targets" / "slow_store.py"
@@ -132,7 +137,7 @@ def measured(script: Path, options: Lengths, folder: Path) -> Case:
         if fix is None or fix.patch is None:
             return case | {"why": why_without_patch(fix, report)}
         report = report_of(["--verify-patch", str(run), "-q", *options.pairs], run)
-        case |= compared(fix, report.patch_verification)
+        case |= compared(fix, alike(report.patch_verification, run, case["stated_epochs"] is not None))
         case["applies"] = applied(copy, run)
         again = folder / "again"
         report = report_of(words(copy, again, options.again), again)
@@ -163,6 +168,17 @@ def stated(fix: Fix | None, report: Report) -> Case:
 def why_without_patch(fix: Fix | None, report: Report) -> str:
     """Why there is nothing to measure."""
     return f"the report shows no patch: {report.verdict.headline}" if fix is None else f"no patch: {fix.snippet}"
+
+
+def alike(fresh: PatchVerification | None, run: Path, whole: bool) -> PatchVerification | None:
+    """The fresh gain over what the stated one covers: whole epochs, or steps alone."""
+    if fresh is None or whole or fresh.epochs is None:
+        return fresh
+    journal = Journal(RunDirectory.open(RunDirectory.open(run).patched).records())
+    steps = race.verification(journal, PATCHED_TRIAL, steady=True)
+    if steps is None:
+        return fresh
+    return msgspec.structs.replace(fresh, ratio=steps.value, ci95=steps.ci95, pairs=steps.count, epochs=None)
 
 
 def compared(fix: Fix, fresh: PatchVerification | None) -> Case:

@@ -10,8 +10,12 @@ import msgspec
 import product
 import pytest
 
+from pindiag.analysis.patched import patch_verification
 from pindiag.fixes import patch_loader
-from pindiag.model import Effect, Fix, PatchVerification, Safety
+from pindiag.model import Effect, Fix, PatchedSources, PatchVerification, Safety
+from pindiag.plan.patched import next_pair
+from pindiag.store import RunDirectory
+from tests.unit.conftest import run_spec
 from tests.unit.report import example
 
 SOURCE = "import torch\nloader = torch.utils.data.DataLoader(data, num_workers=4)  # four\n"
@@ -103,6 +107,40 @@ def test_the_fix_that_a_recommendation_shows_is_a_proposal_too():
     assert fixes.is_proposed_again(fix(), msgspec.structs.replace(shown, recommendation=own))
 
 
+@pytest.fixture
+def pairs(script, tmp_path, monkeypatch):
+    """Pairs over whole epochs of a script that takes time between them, patched to be 1.5 times as fast."""
+    patch = PatchedSources(summary="Set it.", before={"/t.py": "a"}, after={"/t.py": "b"}, loader=None)
+    spec = run_spec(patch=patch, budget_s=300.0, sweep=False)
+    fake = script(between_s=2.0, noise=0.01, rate=lambda _: 8000.0 * (1.5 if fake.patched else 1))
+    while (order := next_pair(spec, fake.records)) is not None:
+        fake.patched = order.patched
+        fake.run(order)
+    made = RunDirectory.create(tmp_path / "out")
+    made.write_spec(spec)
+    RunDirectory.create(made.patched).write_spec(spec)
+    monkeypatch.setattr(RunDirectory, "records", lambda _: fake.records)
+    return made.path, patch_verification(patch, fake.records)
+
+
+def test_a_gain_of_steps_is_compared_with_one_of_steps(pairs):
+    run, measured = pairs
+    assert measured.epochs == 2
+    assert measured.ratio < 1.4
+    steps = fixes.alike(measured, run, whole=False)
+    assert steps.ratio == pytest.approx(1.5, rel=0.03)
+    assert steps.ci95[0] < steps.ratio < steps.ci95[1]
+    assert (steps.epochs, steps.pairs) == (None, measured.pairs)
+
+
+def test_and_one_of_epochs_with_one_of_epochs(pairs):
+    run, measured = pairs
+    assert fixes.alike(measured, run, whole=True) is measured
+    bare = msgspec.structs.replace(measured, epochs=None)
+    assert fixes.alike(bare, run, whole=False) is bare
+    assert fixes.alike(None, run, whole=False) is None
+
+
 def row(within: bool | None) -> dict[str, object]:
     return {"sample": "rows"} | fixes.EMPTY | {"within": within}
 
@@ -137,7 +175,7 @@ class Pretended:
 
 
 @pytest.fixture
-def script(tmp_path):
+def sample(tmp_path):
     place = tmp_path / "samples" / "train.py"
     place.parent.mkdir()
     place.write_text(SOURCE)
@@ -151,11 +189,12 @@ def folder(tmp_path):
     return made
 
 
-def test_a_sample_is_swept_verified_changed_and_swept_again(monkeypatch, script, folder):
+def test_a_sample_is_swept_verified_changed_and_swept_again(monkeypatch, sample, folder):
     swept = report(fix())
-    verified = msgspec.structs.replace(swept, patch_verification=fresh(1.45, (1.4, 1.5)))
+    steps = msgspec.structs.replace(fresh(1.45, (1.4, 1.5)), epochs=None)
+    verified = msgspec.structs.replace(swept, patch_verification=steps)
     told = Pretended(monkeypatch, [swept, verified, report(fix(pin_memory=True))], EDIT.after)
-    case = fixes.measured(script, fixes.lengths("9s", "8s", "7s"), folder)
+    case = fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder)
     assert [words[0] for words in told.asked] == [str(folder / "train.py"), "--verify-patch", str(folder / "train.py")]
     assert [words[words.index("--budget") + 1] for words in told.asked] == ["9s", "8s", "7s"]
     assert case == {
@@ -167,24 +206,24 @@ def test_a_sample_is_swept_verified_changed_and_swept_again(monkeypatch, script,
         "stated_epochs": None,
         "fresh": 1.45,
         "fresh_ci95": (1.4, 1.5),
-        "fresh_epochs": 2,
+        "fresh_epochs": None,
         "within": True,
         "applies": True,
         "proposed_again": False,
         "why": None,
     }
-    assert script.read_text() == SOURCE
+    assert sample.read_text() == SOURCE
 
 
-def test_a_report_without_a_patch_ends_it(monkeypatch, script, folder):
+def test_a_report_without_a_patch_ends_it(monkeypatch, sample, folder):
     told = Pretended(monkeypatch, [report(msgspec.structs.replace(fix(None), snippet="num_workers=0"))], SOURCE)
-    case = fixes.measured(script, fixes.lengths("9s", "8s", "7s"), folder)
+    case = fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder)
     assert (case["within"], case["why"], len(told.asked)) == (None, "no patch: num_workers=0", 1)
 
 
-def test_a_run_that_leaves_no_report_keeps_what_was_known(monkeypatch, script, folder):
+def test_a_run_that_leaves_no_report_keeps_what_was_known(monkeypatch, sample, folder):
     Pretended(monkeypatch, [report(fix()), product.NoReport("no report, exit code 4: it broke")], SOURCE)
-    case = fixes.measured(script, fixes.lengths("9s", "8s", "7s"), folder)
+    case = fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder)
     assert (case["stated"], case["within"], case["why"]) == (1.5, None, "no report, exit code 4: it broke")
 
 
