@@ -185,11 +185,18 @@ def _fixes(analysis: Analysis, records: Sequence[AnyRecord], sources: Mapping[st
 
 
 def _with_fix(analysis: Analysis, fix: Fix | None, fixes: Places) -> Analysis:
-    """The recommendation with its change as a patch: a gain may be shown whose cause is not."""
-    if analysis.recommendation is None or fix is None:
+    """The recommendation with its change as a patch: a gain may be shown whose cause is not.
+
+    A tweak whose gain the rules do not take as shown comes before nothing.
+    """
+    from pindiag.report.names import tweak_of
+
+    recommended = analysis.recommendation
+    if recommended is None:
         return analysis
-    recommendation = msgspec.structs.replace(analysis.recommendation, fix=fixes.fix_for(fix))
-    return msgspec.structs.replace(analysis, recommendation=recommendation)
+    made = None if fix is None else fixes.fix_for(fix)
+    tweak = recommended.tweak if made is not None and tweak_of(made) else None
+    return msgspec.structs.replace(analysis, recommendation=msgspec.structs.replace(recommended, fix=made, tweak=tweak))
 
 
 def _report(analysis: Analysis, findings: list[Finding], verdict: Verdict, factors: list[Factor]) -> Report:

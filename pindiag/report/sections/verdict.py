@@ -60,7 +60,7 @@ def main_fix(report: Report) -> Fix | None:
     ordered = [one for one in report.findings if one is not finding and one.status in ("confirmed", "suspected")]
     fixes = [fix for one in ([finding] if finding else []) + ordered for fix in one.fixes]
     wanted = next((fix for fix in fixes if _leads_to(fix, report)), None)
-    return wanted or recommended.fix or next((fix for fix in fixes if fix.effect is not None), None)
+    return wanted or recommended.fix
 
 
 def _stated(finding: Finding | None) -> Fix | None:
@@ -204,7 +204,7 @@ def _gain_mark(report: Report) -> Mark:
         return _tweak_mark(report, recommended)
     if recommended is None:
         return Mark("na", "No gain claimed")
-    if recommended.trial == report.baseline:
+    if recommended.trial == report.baseline or main_fix(report) is None:
         settled = about.no_difference(report)
         return Mark("na", "Nothing to gain", "from these settings") if settled else Mark("na", "No gain shown")
     if recommended.firmness == "verified":
@@ -232,7 +232,7 @@ def _tweak_mark(report: Report, recommended: Recommendation) -> Mark:
 def _verification_mark(report: Report) -> Mark:
     verified = report.verification
     if verified is None:
-        nothing = about.leading(report) in (None, report.baseline)
+        nothing = about.leading(report) in (None, report.baseline) or main_fix(report) is None
         return Mark("na", "Nothing to verify") if nothing else Mark("none", "Not verified", "in fresh pairs")
     gain = figures.ratio_with_interval(verified.ratio, verified.ci95)
     pairs = about.pairs(verified)
