@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pindiag.analysis.evidence import NO_LOADER, NO_WORKERS, RunEvidence
 from pindiag.analysis.fact import fact
 from pindiag.journal import Launch
-from pindiag.model import Fact, LaunchEnded, LoaderIterated, Sample
+from pindiag.model import Fact, LaunchEnded, LoaderIterated, Sample, TargetFailed
 
 NO_FAILURE = "no launch of the script as written failed"
 NO_DEATH = "no worker of the script as written died"
@@ -55,11 +55,20 @@ def of_failures(run: RunEvidence) -> Iterator[Fact]:
     yield fact("worker_death", death, None, source, "nobody knows of what it died" if died else NO_DEATH)
     memory = None if ended is None else ended.out_of_memory
     yield fact("out_of_memory_evidence", memory, None, source, "none was seen" if launch is not None else NO_FAILURE)
+    pinning = launch is not None and kind == "memory" and _pinned(launch)
+    reason = NO_FAILURE if launch is None else "it did not run out of memory while a batch was pinned"
+    yield fact("failed_while_pinning", pinning or None, None, f"the exception of {source}", reason)
     yield _deaths_as_written(run)
     yield _shm_used(launch)
     yield _threads_at_start(launch)
     yield _queue(run)
     yield _unpicklable(run)
+
+
+def _pinned(launch: Launch) -> bool:
+    """Whether what a launch raised came from pinning: in the pin thread, or in the main thread where there is none."""
+    failed = launch.first(TargetFailed)
+    return failed is not None and ("pin memory thread" in failed.message or "in pin_memory" in failed.traceback)
 
 
 def _deaths_as_written(run: RunEvidence) -> Fact:

@@ -42,6 +42,9 @@ def of_machine(run: RunEvidence) -> Iterator[Fact]:
         reason = NO_MACHINE if machine is None else machine.missing.get(name, absent)
         unknown = machine is None or name in machine.missing
         yield fact(name, None if unknown else getattr(machine, name), unit, "machine", reason)
+    wsl = "WSL 2" if machine is not None and "microsoft" in machine.kernel.lower() else None
+    reason = NO_MACHINE if machine is None else "the kernel is not that of WSL 2"
+    yield fact("pinned_memory_capped_by", wsl, None, "the kernel's name", reason)
     yield from _of_nodes(run, machine)
     yield from _of_storage(run)
 

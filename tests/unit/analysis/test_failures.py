@@ -22,7 +22,7 @@ def sample(t_ns, threads, shm_used):
 def failing(script, spec, loader_arguments):
     """The analysis of a run whose only launch ended as told, after its blocks if some of it was measured."""
 
-    def run(*, measured=False, own=True, threads=None, shm_used=None, **ended):
+    def run(*, measured=False, own=True, threads=None, shm_used=None, raised=(), **ended):
         fake = script(baseline=loader_arguments())
         fake.machine()
         fake.run(next_order(spec(), fake.records))
@@ -40,7 +40,7 @@ def failing(script, spec, loader_arguments):
         fake.records.sort(key=lambda record: record.t_ns)
         under = chosen.configuration if own else None
         fake.records += [
-            TargetFailed(**at, **told),
+            TargetFailed(**at, **(told | dict(raised))),
             msgspec.structs.replace(over, status="failed", exit="exit status 1", under=under, **ended),
             RunEnded(launch=0, t_ns=over.t_ns, status="failed"),
         ]
@@ -78,6 +78,20 @@ def test_after_something_was_measured_it_is_not_the_scripts_but_it_is_told(faili
 def test_under_something_else_it_is_not_told_of_the_script(failing):
     _, told = failing(measured=True, own=False, **WORKER)
     assert told["worker_deaths_as_written"].value is None
+
+
+@pytest.mark.parametrize(
+    ("raised", "failure", "pinning"),
+    [
+        ({"message": "Caught RuntimeError in pin memory thread for device 0."}, "memory", True),
+        ({"traceback": 'File "pin_memory.py", line 70, in pin_memory\nRuntimeError: out of memory'}, "memory", True),
+        ({"message": "CUDA out of memory"}, "memory", None),
+        ({"message": "Caught TypeError in pin memory thread for device 0."}, None, None),
+    ],
+)
+def test_memory_that_ran_out_while_a_batch_was_pinned(failing, raised, failure, pinning):
+    _, told = failing(raised=raised, failure=failure)
+    assert told["failed_while_pinning"].value is pinning
 
 
 def test_an_exception_of_the_scripts_own_is_of_no_kind(failing):

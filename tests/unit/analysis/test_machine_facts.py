@@ -201,3 +201,11 @@ def test_files_that_were_not_seen(found):
     assert facts["dataset_filesystem", None].reason == "there is no /proc on this platform"
     facts, _ = found({})
     assert facts["dataset_device", None].reason.startswith("no file that those who make batches had open")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "capped"), [("5.15.167.4-microsoft-standard-WSL2", "WSL 2"), ("6.8.0-generic", None)]
+)
+def test_wsl_is_told_by_its_kernel(found, kernel, capped):
+    facts, _ = found({"kernel": kernel})
+    assert facts["pinned_memory_capped_by", None].value == capped
