@@ -15,7 +15,7 @@ from pindiag.rules.settle import as_evidence
     "pin_thread_bound",
     title="The one pin thread limits what all workers together deliver",
     limit="The pin thread",
-    options={"busy_share": 0.7, "wait_share": 0.05},
+    options={"busy_share": 0.7, "wait_share": 0.05, "contend_share": 0.1},
     yields_to=("pinned_alloc", "intraop_threads_lost"),
 )
 def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
@@ -33,7 +33,9 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
         configurations, and says why pinning with workers does not help. Where drained loaders do not tell:
         the loader pins and has workers, the pin thread is at work at least `busy_share` of the time (0.7: queues are
         short, so a stage is felt before it is busy all the time), and the loop waits at least `wait_share` of each
-        step (0.05: below, a faster loader brings nothing).
+        step (0.05: below, a faster loader brings nothing). Where the thread keeps up and training was faster without
+        pinning all the same, it is the thread's work beside the step that costs: it is at work at least
+        `contend_share` of the time (0.1: it can take no more than that from the step), and holds Python's lock.
 
     Example:
         before: `num_workers=8, pin_memory=True` with batches of 38 MB, of which the pin thread needs 11 ms for each:
@@ -53,6 +55,8 @@ def pin_thread_bound(facts: Facts, options: Options) -> Ruling:
     """
     require(facts.configuration.num_workers > 0, "Without workers there is no pin thread.")
     cost = ceilings.pin_thread_cost(facts)
+    if (cost is None or not cost.step.slower) and _contends(facts, options):
+        return _by_contention(facts)
     if cost is None or not (cost.step.slower or cost.step.no_slower):
         return _by_busy_share(facts, options)
     trained = _pinned_training(facts)
@@ -100,6 +104,30 @@ def _by_busy_share(facts: Facts, options: Options) -> Ruling:
         experiments=_without_the_thread(facts),
         settled_by="a run without workers, or without pinning,",
         bound=at_most(wait),
+    )
+
+
+def _contends(facts: Facts, options: Options) -> bool:
+    """Whether the thread keeps up with training, and training was faster without it."""
+    busy = facts.get("pin_busy_share")
+    if not facts.configuration.pin_memory or busy is None:
+        return False
+    limits = busy >= options["busy_share"] and (facts.get("wait_share") or 0.0) >= options["wait_share"]
+    unpinned = facts.alone(pin_memory=False)
+    return not limits and busy >= options["contend_share"] and any(each.step.worth for each in unpinned)
+
+
+def _by_contention(facts: Facts) -> Ruling:
+    busy = facts.number("pin_busy_share")
+    return Ruling(
+        points=True,
+        explanation=(
+            f"The pin thread keeps up, yet training is faster without pinning. {figures.share(busy)} of the time that "
+            "thread is at work in the training process, and where it holds Python's lock the step waits for it."
+        ),
+        evidence=facts.evidence("pin_busy_share", "pin_receive_ms", "pin_pin_ms", "pin_idle_ms", "wait_share"),
+        experiments=facts.alone(pin_memory=False),
+        settled_by="a run without pinning",
     )
 
 
