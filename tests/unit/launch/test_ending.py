@@ -14,6 +14,11 @@ IN_WORKER = (
 
 
 EXITED = "DataLoader worker (pid(s) 71, 72) exited unexpectedly"
+IN_A_FORK = (
+    "Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  ...\n"
+    "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+    "'spawn' start method"
+)
 NO_SHM = "unable to allocate shared memory(shm) for file </torch_71_9_0>: No space left on device (28)"
 
 
@@ -158,6 +163,15 @@ CASES = {
             "failed",
             "exit status 1",
             "it cannot be pickled for a spawned worker: AttributeError: Can't get local object 'main.<locals>.f'",
+        ),
+    ),
+    "CUDA in a forked worker": (
+        {"returncode": 1, "failed": failed("RuntimeError", IN_A_FORK), "trial": "nw4-pin1"},
+        (
+            "failed",
+            "exit status 1",
+            "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
+            "use the 'spawn' start method (under nw4-pin1)",
         ),
     ),
     "GPU memory": (
