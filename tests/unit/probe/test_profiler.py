@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from pindiag.probe.profiler import _all_threads
+from pindiag.probe.profiler import Window, _all_threads
 
 SCRIPT = """
 import json, sys, threading
@@ -111,3 +113,23 @@ def test_the_targets_session_goes_first(
     found = told[case]
     assert (found["steps"], found["reason"], found["seen"]) == (steps, reason, seen)
     assert (found["trace"] is None) == (reason is not None)
+
+
+def test_a_window_is_short_and_keeps_neither_stacks_nor_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions without an end, and those with stacks, have taken all the memory of their machines."""
+    asked: dict[str, Any] = {}
+
+    class Profiler:
+        def __init__(self, **words: Any) -> None:
+            asked.update(words)
+
+        def start(self) -> None:
+            asked["started"] = True
+
+    monkeypatch.setattr(torch.profiler, "profile", Profiler)
+    monkeypatch.setattr(torch.profiler, "schedule", dict)
+    Window(str(tmp_path / "t.json.gz"), "t", 10, 0)
+    assert asked["started"]
+    assert not {"with_stack", "profile_memory", "record_shapes", "with_modules"} & {n for n, v in asked.items() if v}
+    assert asked["schedule"]["active"] == 10
+    assert asked["schedule"]["repeat"] == 1
