@@ -128,7 +128,7 @@ class Prediction:
         workers, cpus = made.configuration.num_workers, max(self._known.spec.usable_cpus, 1)
         fetch, baseline = self._times.fetch, self._known.journal.baseline
         if fetch is not None and fetch.wall > 0:
-            yield Bound(workers / fetch.wall, f"making a batch takes one worker that long, and there are {workers}")
+            yield Bound(workers / fetch.wall, f"{_in_words(workers)} at a time cannot make batches faster")
             on_cpus = fetch.cpu if self._waits_for_storage else fetch.wall
             if on_cpus > 0:
                 yield Bound(cpus / on_cpus, f"making batches keeps {cpus} CPUs busy")
@@ -138,7 +138,9 @@ class Prediction:
             drained = self._ratios.get(loader_only(baseline, pin_memory=pinned).id)
             if drained is not None and baseline.num_workers <= max(workers, cpus):
                 scale = max(workers / baseline.num_workers, 1.0)
-                yield Bound(drained.value * scale, f"the loader alone, with {baseline.num_workers} workers, says so")
+                yield Bound(
+                    drained.value * scale, f"the loader alone delivers no more with {_in_words(baseline.num_workers)}"
+                )
 
     def _pin_thread(self, made: Treatment) -> Iterator[Bound]:
         taken = self._times.pin_thread
@@ -161,7 +163,7 @@ class Prediction:
         ]
         alike = [each for each in telling if _same_transfers(each[0], made)]
         found = [
-            Bound(ratio / busy, f"with {over.id} the training process is busy for that long")
+            Bound(ratio / busy, f"the training process itself is busy that long, as with {over.id}")
             for over, ratio in alike or telling
             if (busy := self._times.main_busy(over.id, transfers=bool(alike)))
         ]
@@ -179,7 +181,7 @@ class Prediction:
         if below:
             nearest, ratio = below[-1]
             scale = self._useful(own) / self._useful(nearest.configuration.num_workers)
-            yield Bound(ratio * scale, f"{_workers_of(nearest)} give no more each, on the CPUs that there are")
+            yield Bound(ratio * scale, f"a worker gives no more than with {_workers_of(nearest)}, on the CPUs that there are")
         for near, far in [(below[-1:], below[-2:-1]), (above[:1], above[1:2])]:
             if near and far and self._clearly_slower(near[0][0].id, far[0][0].id):
                 (one, ratio), (other, _) = near[0], far[0]
@@ -218,5 +220,8 @@ def _prefetch(made: Treatment) -> int:
 
 
 def _workers_of(made: Treatment) -> str:
-    number = made.configuration.num_workers
-    return "1 worker" if number == 1 else f"{number} workers"
+    return _in_words(made.configuration.num_workers)
+
+
+def _in_words(workers: int) -> str:
+    return "1 worker" if workers == 1 else f"{workers} workers"

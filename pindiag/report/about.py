@@ -27,7 +27,8 @@ def command(spec: RunSpec, *options: str) -> str:
 def machine(report: Report, spec: RunSpec) -> str:
     """GPU and CPU cores in words."""
     cores = f"{spec.usable_cpus} CPU core{'s' * (spec.usable_cpus != 1)}"
-    gpu = gpu_name(report) or {True: "a GPU", False: "no GPU", None: ""}[has_gpu(report)]
+    seen = has_gpu(report)
+    gpu = "no GPU" if seen is False else gpu_name(report) or ("a GPU" if seen else "")
     return f"{gpu}, {cores}" if gpu else cores
 
 

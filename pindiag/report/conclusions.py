@@ -25,6 +25,8 @@ _FULL_CORE_PERCENT = 95.0
 _LOW_MEMORY_SHARE = 0.1
 _PRESSED_SHARE = 0.1
 """Limits of the machine are spoken of from here on; the charts show all values."""
+_MOVED = 0.25
+"""Of what a step gains or loses in all: what a part must have moved for a word about it."""
 AS_FAST = 1.02
 """What is at most this much slower counts as equally fast, as in the recommendation."""
 _SAME_MEMORY = 0.02
@@ -139,11 +141,12 @@ def stages(steps: Sequence[Steps]) -> str:
     moved = {
         part: chosen.parts.get(part, 0.0) - baseline.parts.get(part, 0.0) for part in {**baseline.parts, **chosen.parts}
     }
-    least, most = min(moved, key=lambda part: moved[part]), max(moved, key=lambda part: moved[part])
-    if moved[least] > -0.05:
-        return "The recommended configuration shortens no stage of the step"
-    added = f" and adds {_ms(moved[most])} ms to {_STAGE_NOUNS[most]}" if moved[most] >= 0.05 else ""
-    return f"The recommended configuration takes {_ms(-moved[least])} ms off {_STAGE_NOUNS[least]}{added}"
+    told = [part for part, ms in moved.items() if abs(ms) >= max(0.05, _MOVED * abs(chosen.total - baseline.total))]
+    parts = [
+        f"{_ms(abs(moved[part]))} ms {'less' if moved[part] < 0 else 'more'} for {_STAGE_NOUNS[part]}" for part in told
+    ]
+    whole = f"As recommended a step takes {_ms(chosen.total)} instead of {_ms(baseline.total)} ms"
+    return f"{whole}: {names.listing(sorted(parts, key=lambda words: 'more' in words))}" if parts else whole
 
 
 def machine(series: Series | None, reason: str | None, report: Report) -> str:
@@ -180,9 +183,9 @@ def factors(report: Report) -> str:
     """How many of the six rules of thumb could be held against a measurement."""
     count = sum(bool(factor.measured) and "not measured" not in factor.measured.lower() for factor in report.factors)
     if not report.factors:
-        return "No rule of thumb could be held against a measurement"
+        return "No rule of thumb could be checked by a measurement"
     return (
-        f"{_capital(_number(count))} of {_number(len(report.factors))} usual rules could be held against a measurement"
+        f"{_capital(_number(count))} of {_number(len(report.factors))} rules of thumb could be checked by a measurement"
     )
 
 

@@ -67,7 +67,7 @@ def _over_prediction(trial: Trial) -> float | None:
     return rate.median / most if most and rate else None
 
 
-PREDICTED, OFF = "predicted at most", "measured against it"
+PREDICTED, OFF = "predicted at most", "off by"
 SPEED: Mapping[str, _Column] = {
     "samples/s": (
         _of_trial(lambda trial: trial.samples_per_second.median if trial.samples_per_second else None),
@@ -164,7 +164,7 @@ def trials(
         rows: one a trial.
         steps: their stages, by the trial's id.
         wanted: the columns, in their order.
-        with_isolation: say last whether each was measured live or fresh.
+        with_isolation: say last whether each was measured live or fresh, where not all were alike.
     """
     found = {name: [get(row, steps.get(row.trial.id)) for row in rows] for name, (get, _) in wanted.items()}
     columns = [name for name, values in found.items() if any(value is not None for value in values)]
@@ -175,7 +175,8 @@ def trials(
         cells = [_cell(row, name, wanted[name][1], value) for name, value in zip(columns, values, strict=True)]
         lines.append(Line(row=row, cells=cells, failed=names.without_figures(row.trial)))
     table = _with_intervals(Table(columns=columns, lines=lines))
-    return _with_isolation(table) if with_isolation else table
+    alike = len({row.trial.isolation for row in rows}) == 1
+    return _with_isolation(table) if with_isolation and not alike else table
 
 
 def _cell(row: Row, column: str, text: Callable[[float], str], value: float | None) -> Cell:

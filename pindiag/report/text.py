@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from pindiag import figures
 from pindiag.model import Report, Scalar
-from pindiag.report import about
+from pindiag.report import about, names
 
 LONGEST_BYTES = 4096
 _HEAD_BYTES = 1024
@@ -63,6 +63,8 @@ class Linker:
         ids = sorted(self._trials, key=len, reverse=True)
         named = "|".join(rf"(?<![\w-]){re.escape(one)}(?![\w-])" for one in ids)
         self._in_sentence = re.compile("|".join(filter(None, (named, _PLACE.pattern, _INTERVAL.pattern, _FIGURE))))
+        self._labels = names.labels(report.trials)
+        self._named = re.compile(named or r"(?!)")
         self._in_source = re.compile(f"{_BLOCKS}|{named}" if named else _BLOCKS)
 
     @staticmethod
@@ -84,6 +86,14 @@ class Linker:
         """The blocks behind a trial's figures, for a link's title."""
         numbers = self._trials[trial].blocks if trial in self._trials else []
         return f"blocks {', '.join(map(str, numbers))}" if numbers else ""
+
+    def label(self, trial: str) -> str:
+        """A trial as a sentence names it: its words, told apart from the sentence around it."""
+        return f"“{self._labels[trial]}”"
+
+    def named(self, text: str) -> str:
+        """A text in which trials are named by their words."""
+        return self._named.sub(lambda match: self.label(match[0]), text)
 
     def sentence(self, text: str) -> Markup:
         """A sentence with code in backticks set as code, gains in the accent, and figures linked to their records."""
@@ -111,7 +121,7 @@ class Linker:
     def _figure(self, match: re.Match[str]) -> Markup:
         written = match[0]
         if written in self._trials:
-            return self._place(written)
+            return record(self.label(written), written, self.blocks(written))
         if _PLACE.fullmatch(written):
             return Markup("<code>{}</code>").format(written)
         if _INTERVAL.fullmatch(written):

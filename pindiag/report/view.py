@@ -35,6 +35,8 @@ class View:
     finding: Finding | None
     fix: Fix | None
     patch: verdict.Patch | None
+    by_hand: list[tuple[str, str]]
+    """What the patch does not hold: code, and why."""
     why_nothing: str
     next_step: tuple[str, str, bool] | None
     sections: dict[str, Section]
@@ -127,6 +129,7 @@ def view(report: Report, drawing: Drawing, spec: RunSpec) -> View:
         finding=finding,
         fix=fix,
         patch=verdict.patch(fix),
+        by_hand=verdict.by_hand(fix),
         why_nothing=verdict.why_nothing(report, configurations),
         next_step=verdict.next_step(report, spec),
         sections=_sections(report, over_time, configurations, steps, finding),

@@ -53,7 +53,7 @@ def _pin_thread(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
     """What a pin thread lets through where that is less than the workers deliver."""
     cost = ceilings.pin_thread_cost(facts) if "num_workers" not in changed else None
     through = cost.trial.samples_per_second if cost and cost.step.slower else None
-    return f" Its thread delivers at most {figures.rate(through.median)}." if through else ""
+    return f" The pin thread delivers at most {figures.rate(through.median)}." if through else ""
 
 
 def _threads(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
@@ -66,8 +66,8 @@ def _threads(changed: Mapping[str, bool | int | None], facts: Facts) -> str:
     if left is None or whole is None or left >= whole or not workers or (tried and tried.excluded):
         return ""
     return (
-        f" Its thread leaves the training process {figures.count(left)} of {figures.count(whole)} intra-op threads for "
-        "work of its own on the CPU (PD126)."
+        f" The pin thread leaves the training process {figures.count(left)} of {figures.count(whole)} intra-op threads "
+        "for work of its own on the CPU (PD126)."
     )
 
 

@@ -17,6 +17,9 @@ from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, leading_tweak, re
 LONGEST_ERROR = 16
 """Words of an exception in the headline, which holds at most 24."""
 LIMITS = {rule.name: rule.limit for rule in RULES}
+BEYOND = 1.05
+"""What ran faster than a ceiling by more than this shows that the ceiling was disturbed."""
+
 Said = tuple[str, str]
 """Headline and lead."""
 
@@ -158,8 +161,10 @@ def _at_the_pin_thread(finding: Finding, facts: Facts) -> str | None:
 def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts) -> Said:
     headline = f"{_to_do(fix, facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
-    why = f"Probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
-    return headline, f"{_capital(f'{_epoch(fix, facts)}{_how_sure(fix, effect, facts)}')}. {why}"
+    why = f"Why: probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
+    epoch = _capital(_epoch(fix, facts).removesuffix(", "))
+    sure, took = f"{_capital(_how_sure(fix, effect, facts))}.", [f"{epoch}."] if epoch else []
+    return headline, " ".join([sure, *took, why, *_not_together([], facts)])
 
 
 def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
@@ -354,7 +359,7 @@ def _now(facts: Facts) -> str:
 
 
 def _possible(facts: Facts) -> float | None:
-    """The ceiling of the script's own computing; None where something else was shown to lift that very ceiling."""
+    """The ceiling of the script's own computing; None where something was shown to lift it, or ran well above it."""
     ceiling = facts.trial(facts.inputs.ceilings.compute_only or "")
     above = facts.gain(ceiling) if ceiling else None
     if ceiling is None or ceiling.samples_per_second is None or above is None:
@@ -362,7 +367,9 @@ def _possible(facts: Facts) -> float | None:
     gains = [gain for trial in [*facts.tweaks(), *facts.measured()] if (gain := facts.gain(trial))]
     reach = above.interval[1] if above.interval else above.ratio
     lifted = any(gain.significant and gain.ratio > reach for gain in gains)
-    return None if lifted else ceiling.samples_per_second.median
+    reached = [trial.samples_per_second.median for trial in facts.measured() if trial.samples_per_second]
+    most = ceiling.samples_per_second.median
+    return None if lifted or max(reached, default=0.0) > BEYOND * most else most
 
 
 def _reached(facts: Facts) -> str | None:

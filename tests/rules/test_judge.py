@@ -319,7 +319,7 @@ def test_a_change_that_pins_says_what_its_thread_lets_through_until_it_is_tried(
     facts = {"accelerator_present": True, "transfer_share": 0.46, "transfer_ms": 8.5}
     untried = rules.judge(inputs(baseline="nw4-pin0-nb1", facts_=facts, trials=drained))
     (fix,) = by_cause(untried)["pageable_copy"].fixes
-    assert "Its thread delivers at most 1\u202f250 samples/s." in fix.trade_off
+    assert "The pin thread delivers at most 1\u202f250 samples/s." in fix.trade_off
 
 
 def test_a_rule_that_breaks_costs_only_itself():

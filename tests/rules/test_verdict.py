@@ -59,7 +59,7 @@ CASES = {
             "recommend": "nw4-pin1",
         },
         "Set `num_workers=4, pin_memory=True` at train.py:14: 1.50 × faster.",
-        "95 % interval 1.40–1.60, measured. Probably preparing batches on the CPU; not shown yet.",
+        "95 % interval 1.40–1.60, measured. Why: probably preparing batches on the CPU; not shown yet.",
         ("cpu_bound", "suspected"),
     ),
     "suspected cause, measured gain, epoch times": (
@@ -71,8 +71,8 @@ CASES = {
             "epochs": {"nw2-pin0": 90.0, "nw4-pin1": 60.5},
         },
         "Set `num_workers=4, pin_memory=True` at train.py:14: 1.50 × faster.",
-        "An epoch in 1.0 min instead of 1.5 min, 95 % interval 1.40–1.60, measured. Probably preparing batches on the "
-        "CPU; not shown yet.",
+        "95 % interval 1.40–1.60, measured. An epoch in 1.0 min instead of 1.5 min. Why: probably preparing batches on "
+        "the CPU; not shown yet.",
         ("cpu_bound", "suspected"),
     ),
     "no difference": (
@@ -319,3 +319,11 @@ def test_epochs_that_were_verified_whole_are_told_as_they_were():
     leads = [rules.verdict(rules.judge(made), made).lead for made in (reckoned, measured)]
     assert "an epoch in 4.0 s instead of 9.0 s" in leads[0]
     assert "an epoch in 2.8 s instead of 6.4 s" in leads[1]
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(2.4, " of a possible 2\u202f500."), (2.7, ".")])
+def test_what_ran_well_above_a_ceiling_shows_that_it_is_none(ratio, said):
+    trials = {"nw4-pin0": {"ratio": ratio, "ci": [2.1, 2.9]}, "compute_only": {"ratio": 2.5, "ci": [2.0, 3.1]}}
+    made = inputs(facts_=BUSY, trials=trials, recommend="nw4-pin0")
+    headline = rules.verdict(rules.judge(made), made).headline
+    assert headline == f"Preparing batches on the CPU is the limit: 1\u202f000 samples/s{said}"

@@ -98,6 +98,14 @@ def patch(fix: Fix | None) -> Patch | None:
     return Patch(heading, _patch_lines(fix.patch[:cut]), _patch_lines(fix.patch[cut:]))
 
 
+def by_hand(fix: Fix | None) -> list[tuple[str, str]]:
+    """What a patch does not hold: the code of each change, and why it is left to the reader."""
+    if fix is None or not fix.patch:
+        return []
+    parts = [line.partition("  # ") for line in (fix.snippet or "").splitlines()]
+    return [(code, why) for code, _, why in parts]
+
+
 def _patch_lines(text: str, *, diff: bool = True) -> list[tuple[str, str]]:
     return [(_patch_class(line) if diff else "", line) for line in text.splitlines()]
 
@@ -116,7 +124,10 @@ def why_nothing(report: Report, rows: Sequence[Row]) -> str:
         return "the settings as written are as good as any that was tried"
     if len(rows) == 1:
         return "only the script as written was measured"
-    return "the run was interrupted" if report.target.status == "interrupted" else "no gain was shown"
+    if report.target.status == "interrupted":
+        return "the run was interrupted"
+    unsafe = any(fix.safety.status == "failed" for one in report.findings for fix in one.fixes)
+    return "what is faster is not safe" if unsafe else "no gain was shown"
 
 
 def next_step(report: Report, spec: RunSpec) -> tuple[str, str, bool] | None:
@@ -130,7 +141,7 @@ def next_step(report: Report, spec: RunSpec) -> tuple[str, str, bool] | None:
     if about.no_difference(report):
         return None
     if report.blocks and about.rounds(report) < ASKED_ROUNDS and report.verification is None:
-        return "To settle it:", about.command(spec, "--sweep", _more(report, spec)), True
+        return "For a firm figure:", about.command(spec, "--sweep", _more(report, spec)), True
     finding = names.primary_finding(report)
     if finding is not None and finding.status == "suspected" and finding.experiment:
         return "Would settle it:", finding.experiment, finding.experiment.startswith("pindiag ")
@@ -183,8 +194,10 @@ def _cause_mark(finding: Finding | None) -> Mark:
         return Mark("full", "Failure confirmed", "by the script's own exception")
     if finding.cause == "worker_crash":
         return Mark("full", "Failure confirmed", "by what a worker died of")
-    if finding.cause == "no_difference":
+    if finding.cause == "no_difference" and finding.status == "confirmed":
         return Mark("full", "No difference", "shown by the intervals of all configurations")
+    if finding.cause == "no_difference":
+        return Mark("none", "No cause shown")
     words = {
         "confirmed": Mark("full", "Cause confirmed", "by an experiment" if _tested(finding) else "by its fact"),
         "suspected": Mark("half", "Cause suspected:", "no experiment shows it yet"),
@@ -301,7 +314,7 @@ def _ceilings(found: Ceilings, report: Report) -> Chart:
     trained = [Bar(label, one.samples_per_second, "ink", trial=one.id) for label, one in training(report)]
     few = [bars[id(row)] for row in found.few]
     rates = [bar.rate for bar in [*bars.values(), *trained] if bar.rate]
-    caption = f"What the loop as written reaches when stages are taken away. Median of the blocks{_line(rates)}."
+    caption = f"What the loop reaches with these stages alone. Median of the blocks{_line(rates)}."
     caption += _epochs_beside(report)
     return Chart(ceilings_chart.chart(list(bars.values()), trained, few, found.title), found.title, caption)
 
@@ -311,7 +324,7 @@ def _epochs_beside(report: Report) -> str:
     made = report.verification
     if made is None or made.epochs is None:
         return ""
-    return f" Steps alone: the {figures.ratio(made.ratio)} of whole epochs has the start of workers in it."
+    return f" The bars time steps; the {figures.ratio(made.ratio)} is of whole epochs, in which workers start as well."
 
 
 def _bar(row: Ceiling) -> Bar:

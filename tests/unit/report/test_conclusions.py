@@ -1,3 +1,5 @@
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -52,6 +54,17 @@ def test_a_step_without_a_recommendation_names_its_largest_part():
         "The largest part of a step is the wait for the batch: 8.0 of 10.0 ms"
     )
     assert conclusions.stages([]) == "Where a step goes was not measured"
+
+
+def test_a_recommendations_step_is_told_by_its_whole_and_what_moved_most():
+    baseline, chosen = rows_with((1.5, (1.4, 1.6)))
+    chosen = dataclasses.replace(chosen, role="chosen")
+    parts = {"wait": 1.0, "transfer": 7.0, "optimizer": 0.1, "script": 7.0}
+    moved = {"wait": 9.4, "transfer": 0.1, "optimizer": 0.1, "script": 1.0}
+    assert conclusions.stages([Steps(baseline, parts), Steps(chosen, moved)]) == (
+        "As recommended a step takes 10.6 instead of 15.1 ms: 6.9 ms less for the transfer, 6.0 ms less for the "
+        "script's own part and 8.4 ms more for the wait for the batch"
+    )
 
 
 def test_limits_of_the_machine_are_named():

@@ -97,3 +97,11 @@ def test_what_perfect_copies_would_bring_leads_to_the_step_alone():
 
 def test_an_interval_stays_on_its_line():
     assert '(95 % interval <span class="nowrap">1.11–1.85</span>)' in LINKS.sentence("x (95 % interval 1.11–1.85)")
+
+
+def test_sentences_name_trials_by_their_words():
+    sentence = LINKS.sentence("1.84 × as fast as nw4-pin1-nb1, not nw4-pin1-nb1-pf8.")
+    assert ">“4 workers, pin, non_blocking”</a>, not nw4-pin1-nb1-pf8." in sentence
+    assert LINKS.named("nw0-pin1-nb1 over nw4-pin1-nb1") == (
+        "“no workers, pin, non_blocking” over “4 workers, pin, non_blocking”"
+    )

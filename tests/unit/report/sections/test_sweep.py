@@ -38,12 +38,12 @@ def holding(pss, shm=0, pinned=None):
 
 def test_a_prediction_stands_beside_its_measurement():
     table = shown(example.sizes()).sweep_table
-    assert table.columns[4:6] == ["predicted at most", "measured against it"]
-    assert (cell(table, BEST, "predicted at most"), cell(table, BEST, "measured against it")) == (
+    assert table.columns[4:6] == ["predicted at most", "off by"]
+    assert (cell(table, BEST, "predicted at most"), cell(table, BEST, "off by")) == (
         "5\u202f000",
         "−3.8 %",
     )
-    assert cell(table, "nw4-pin1-nb1", "measured against it").startswith("+")
+    assert cell(table, "nw4-pin1-nb1", "off by").startswith("+")
     assert cell(table, "nw8-pin0-nb0", "predicted at most") == "–"
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from pindiag import model as m
 from pindiag.report import conclusions, names
-from pindiag.report.sections.verdict import main_fix, marks, next_step
+from pindiag.report.sections.verdict import by_hand, main_fix, marks, next_step
 from pindiag.report.view import view
 
 from .. import example, live
@@ -179,3 +179,14 @@ def test_a_verified_line_of_code_has_one_mark_and_an_unverified_one_says_what_th
 def test_the_first_chart_has_ceilings_where_they_were_measured():
     assert shown(live.live()).first_chart.title == "Only the pin thread is as slow as training"
     assert shown(example.confirmed()).first_chart.title == "“no workers, pin, non_blocking” trains fastest"
+
+
+def test_what_a_patch_does_not_hold_stands_below_it():
+    fix = example.confirmed().findings[0].fixes[0]
+    both = msgspec.structs.replace(fix, snippet="num_workers=0  # it comes from `args.workers`\npin_memory=True")
+    assert by_hand(both) == [("num_workers=0", "it comes from `args.workers`"), ("pin_memory=True", "")]
+    assert by_hand(msgspec.structs.replace(both, patch=None)) == []
+
+
+def test_what_is_faster_and_unsafe_is_no_gain_that_was_not_shown():
+    assert shown(example.unsafe()).why_nothing == "what is faster is not safe"
