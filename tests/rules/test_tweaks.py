@@ -78,6 +78,22 @@ def test_it_leads_although_no_rule_explains_it():
     assert len(said.headline.split()) <= 24
 
 
+def test_the_configuration_is_told_after_it_although_no_rule_explains_either():
+    said = told(crowded(facts_={**QUEUEING, "run_delay_share": 0.01}))
+    assert said.headline.startswith("Call `torch.set_num_threads(2)`")
+    assert said.lead.endswith("`num_workers=0` alone brings 1.30 ×; both together were not tried.")
+
+
+def test_a_gain_comes_before_a_pin_that_does_nothing():
+    own = "nw4-pin1"
+    tweak = f"{own}+fewer_intraop_threads"
+    facts = {**QUEUEING, "run_delay_share": 0.01, "pin_asked": True}
+    said = told(crowded(baseline=own, facts_=facts, trials={tweak: TRIALS[TWEAK]}, recommend=own, tweak=tweak))
+    assert said.primary_cause == "pin_without_accelerator"
+    assert said.lead.startswith("Call `torch.set_num_threads(2)` before training begins")
+    assert said.lead.endswith("Remove `pin_memory=True` at train.py:14, or guard it.")
+
+
 def test_a_gain_that_its_pairs_do_not_show_leads_nothing():
     assert rules.recommended_fix(crowded(recommend=OWN, verified=(1.01, 0.97, 1.05))) is None
 

@@ -123,6 +123,14 @@ def test_nothing_to_gain_is_said_only_where_it_is_shown():
     assert shown(report).why_nothing == "the settings as written are as good as any that was tried"
 
 
+def test_no_difference_is_said_to_be_shown_only_where_it_is():
+    finding = names.primary_finding(example.no_difference())
+    assert marks(example.no_difference(), finding)[0].word == "No difference"
+    for status in ("ruled_out", "not_settled"):
+        other = msgspec.structs.replace(finding, status=status)
+        assert marks(example.no_difference(), other)[0].word == "No cause shown"
+
+
 def test_where_live_and_fresh_disagree_a_mark_of_its_own_has_both_ratios():
     said = marks(live.disagrees(), None)
     assert [mark.word for mark in said[1:]] == ["Provisional:", "Verified", "Live and fresh disagree:"]
