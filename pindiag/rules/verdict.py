@@ -170,12 +170,13 @@ def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts
 def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:
     others = [each for each in findings if each.cause != "pin_without_accelerator"]
     rest = primary(others)
-    loader = _without_a_confirmed_cause(rest, facts) if rest else ("not judged.", "")
+    headline, lead = _without_a_confirmed_cause(rest, facts) if rest else ("not judged.", "")
     fix = next((fix for each in findings if each not in others for fix in each.fixes if fix.written), None)
     what = _set(fix, facts) if fix else f"Remove `pin_memory=True`{_at(_loader(facts))}, or guard it"
-    gain = recommended(facts) is not None
-    lead = f"{' '.join(loader).strip()} {what}." if gain else f"{what}. The loader: {' '.join(loader).strip()}"
-    return "No accelerator here, so pinning does nothing.", lead
+    nothing = "No accelerator here, so pinning does nothing"
+    if recommended(facts):
+        return headline, f"{lead} {nothing}: {_small(what)}."
+    return f"{nothing}.", f"{what}. The loader: {headline} {lead}".strip()
 
 
 def _no_difference(first: Finding, facts: Facts) -> Said:

@@ -90,8 +90,8 @@ def test_a_gain_comes_before_a_pin_that_does_nothing():
     facts = {**QUEUEING, "run_delay_share": 0.01, "pin_asked": True}
     said = told(crowded(baseline=own, facts_=facts, trials={tweak: TRIALS[TWEAK]}, recommend=own, tweak=tweak))
     assert said.primary_cause == "pin_without_accelerator"
-    assert said.lead.startswith("Call `torch.set_num_threads(2)` before training begins")
-    assert said.lead.endswith("Remove `pin_memory=True` at train.py:14, or guard it.")
+    assert said.headline.startswith("Call `torch.set_num_threads(2)` before training begins")
+    assert said.lead.endswith("pinning does nothing: remove `pin_memory=True` at train.py:14, or guard it.")
 
 
 def test_a_gain_that_its_pairs_do_not_show_leads_nothing():
