@@ -11,7 +11,7 @@ from simulator import Simulation, loader, sweep_spec
 from pindiag.analysis import recommend
 from pindiag.journal import Journal
 from pindiag.model import Block
-from pindiag.race import chosen, claimed, comes_first, leader, recommended
+from pindiag.race import chosen, claimed, comes_first, leader, recommended, standings
 from tests.unit.loads import load
 
 OWN = "nw4-pin0"
@@ -126,3 +126,17 @@ def test_a_configuration_is_before_what_fresh_pairs_left_of_a_tweak():
     assert 1 < left.ci95[0] < left.ci95[1] < 1.25
     assert leader(journal) == TWEAK
     assert comes_first(journal) == recommended(journal) == chosen(journal) != OWN
+
+
+def test_the_configuration_of_a_tweak_passes_the_gate_although_alone_it_is_slow():
+    """Pinning alone takes the main thread's threads away; with them given back it is best."""
+    pipeline = Pipeline(
+        fetch_s=0.004, compute_s=0.001, host_s=0.002, threads=8, pageable_s=0.012, pinned_s=0.0003, pin_s=0.0004
+    )
+    run = Simulation(sweep_spec(), loader(non_blocking=False), pipeline, Noise(block=0.005), seed=3).run()
+    journal = Journal(run.records)
+    ahead, alone = claimed(journal), chosen(journal)
+    assert ahead == "nw4-pin1-nb1+intraop_threads"
+    assert standings(journal)["nw4-pin1-nb1"].value < 1 < standings(journal)[alone].value
+    gated = [made.id for launch in journal.launches for order in launch.orders for made in order.gates]
+    assert gated == ["nw4-pin1-nb1", alone]
