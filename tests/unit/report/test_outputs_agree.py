@@ -103,7 +103,7 @@ def recorded(tmp_path_factory):
     return html.read_text(encoding="utf-8"), summary.read_text(encoding="utf-8"), json.loads(data.read_bytes())
 
 
-@pytest.fixture(params=["recorded", *EXAMPLES])
+@pytest.fixture(scope="module", params=["recorded", *EXAMPLES])
 def written(request, recorded):
     return recorded if request.param == "recorded" else outputs(EXAMPLES[request.param]())
 
