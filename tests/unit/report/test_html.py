@@ -135,8 +135,8 @@ def test_names_paths_and_secrets_are_gone(html):
     assert "Redaction: on." in html
 
 
-def test_same_report_same_bytes():
-    assert page_of(example.confirmed()) == page_of(example.confirmed())
+def test_same_report_same_bytes(pages):
+    assert page_of(example.confirmed()) == pages["confirmed"]
 
 
 def test_the_verdict_comes_with_its_gain_its_marks_and_its_patch(pages):
