@@ -22,6 +22,7 @@ import msgspec
 import yaml
 
 from pindiag import api, cli, errors, rules
+from pindiag.comparison_model import Comparison
 from pindiag.doctor_model import Doctor
 from pindiag.model import Report
 from pindiag.rules.rule import Rule
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parents[1]
-SCHEMAS = {"report": Report, "doctor": Doctor}
+SCHEMAS = {"report": Report, "doctor": Doctor, "comparison": Comparison}
 _SECTION = re.compile(r"^([A-Z][^\n:]*):\n((?:[ ]{4}[^\n]*\n|\n)+)", re.MULTILINE)
 _AFTER = re.compile(r"^(after: )", re.MULTILINE)
 """A paragraph of its own, beside what it was before."""
@@ -240,7 +241,8 @@ def schema_page() -> str:
         "# JSON schema",
         "`report.json` is the contract with other programs. All keys exist from version 1 on; what was not measured is"
         " null, with its reason in `not_measured`. As JSON Schema: [report.json](report.schema.json),"
-        " [`pindiag doctor --json`](doctor.schema.json); `pindiag schema` prints both.",
+        " [`pindiag doctor --json`](doctor.schema.json), [`pindiag compare --json`](comparison.schema.json);"
+        " `pindiag schema` prints them.",
     ]
     for name in ["Report", *sorted(kinds.keys() - {"Report"})]:
         fields = kinds[name].get("properties", {})
