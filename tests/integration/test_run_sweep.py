@@ -34,10 +34,27 @@ def test_sample_is_swept(sample: str, product: Product) -> None:
     product.wait_until_gone(1)
 
 
-def test_another_batch_size_runs_beside_the_sweep(product: Product) -> None:
-    asked = ("--sweep-batch-size", "64", "--grid", "num_workers=0", "--rounds", "1", "--no-verify", "--budget", "60s")
-    done = product("run", str(SAMPLES / "tabular_rows.py"), *asked, "-o", "out")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def side_by_side(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Product]:
+    """A sweep with another batch size, and one of slow imports, which waits more than it computes."""
+    products = {name: Product(tmp_path_factory.mktemp(name)) for name in ("batch_size", "slow_import")}
+    script = train(
+        products["slow_import"].folder / "train.py", arguments="num_workers=1, multiprocessing_context='spawn'"
+    )
+    script.write_text(script.read_text() + "else:\n    time.sleep(1.5)\n")
+    sized = ("--sweep-batch-size", "64", "--grid", "num_workers=0", "--rounds", "1", "--no-verify", "--budget", "60s")
+    asked = {
+        "batch_size": (str(SAMPLES / "tabular_rows.py"), *sized),
+        "slow_import": ("train.py", "--sweep", "--budget", "20s", "--no-verify"),
+    }
+    children = {name: product.start("run", *asked[name], "-o", "out") for name, product in products.items()}
+    done = {name: product.end(children[name]) for name, product in products.items()}
+    assert {name: each.returncode for name, each in done.items()} == dict.fromkeys(asked, 0), done
+    return products
+
+
+def test_another_batch_size_runs_beside_the_sweep(side_by_side: dict[str, Product]) -> None:
+    product = side_by_side["batch_size"]
     report = product.report()
     trials = {trial.id: trial for trial in report.trials if trial.kind == "configuration"}
     sized = trials["nw4-pin0-bs64"]
@@ -52,12 +69,9 @@ def test_another_batch_size_runs_beside_the_sweep(product: Product) -> None:
     assert "Other batch sizes" in (product.folder / "out" / "summary.md").read_text()
 
 
-def test_workers_that_are_dear_to_start_get_longer_blocks(product: Product) -> None:
+def test_workers_that_are_dear_to_start_get_longer_blocks(side_by_side: dict[str, Product]) -> None:
     """Spawned workers import the script, which takes its time there; what ran beside each block is known."""
-    script = train(product.folder / "train.py", arguments="num_workers=1, multiprocessing_context='spawn'")
-    script.write_text(script.read_text() + "else:\n    time.sleep(1.5)\n")
-    done = product("run", "train.py", "--sweep", "--budget", "20s", "--no-verify", "-o", "out")
-    assert done.returncode == 0, done.stderr
+    product = side_by_side["slow_import"]
     report, records = product.report(), RunDirectory.open(product.folder / "out").records()
     facts = {fact.name: fact for fact in report.facts if fact.trial is None}
     starts = [record for record in records if isinstance(record, LoaderIterated) and record.worker_pids]
