@@ -45,7 +45,7 @@ class Resumed:
             body="if step % 50 == 1:\n    torch.save(model.state_dict(), 'last.pt')",
         )
         (folder / "last.pt").write_text("the user's")
-        asked = ("run", "train.py", "--sweep", "--budget", "30s", "--rounds", "2", "--grid", "num_workers=0,1,2")
+        asked = ("run", "train.py", "--sweep", "--budget", "15s", "--rounds", "2", "--grid", "num_workers=0,1,2")
         child = product.start(*asked, "--no-verify", "-o", "out")
         product.wait_for('"round":1,')
         product.wait_for('"phase":"counting"')
