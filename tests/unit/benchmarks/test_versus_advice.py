@@ -57,6 +57,10 @@ def test_rules_are_those_of_the_benchmark(baseline):
     }
 
 
+def test_the_quick_run_leaves_out_rules_that_there_are():
+    assert versus_advice.QUICK.left_out < rules(HOST).keys()
+
+
 def test_on_one_cpu_half_of_them_is_one_and_nothing_is_pinned_without_a_gpu():
     few = rules(Host(cpus=1, allowed_cpus=1, threads=1, has_gpu=False))
     assert few["workers = CPUs / 2"] == {"num_workers": 1}
