@@ -45,6 +45,11 @@ class Mean:
         return None if self.ci95 is None else (math.log(self.ci95[1]) - math.log(self.ci95[0])) / 2
 
 
+def student_quantile(probability: float, freedom: float) -> float:
+    """Quantile of Student's t."""
+    return student.quantile(probability, freedom)
+
+
 def geometric_mean(values: Sequence[float]) -> Mean:
     """Geometric mean of positive values, with the t-interval of their logarithms.
 
@@ -59,7 +64,7 @@ def geometric_mean(values: Sequence[float]) -> Mean:
         return Mean(math.exp(mean), None, count, None)
     spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
     error = spread / math.sqrt(count)
-    half = student.quantile((1 + CONFIDENCE) / 2, count - 1) * error
+    half = student_quantile((1 + CONFIDENCE) / 2, count - 1) * error
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, count - 1))
 
 
@@ -152,7 +157,7 @@ def unpaired(base: Sequence[float], new: Sequence[float]) -> Mean:
         return Mean(math.exp(mean), (math.exp(mean), math.exp(mean)), count, _p_value(mean, 0, 1))
     # Welch and Satterthwaite: sides of unlike spread have the degrees of freedom of neither.
     freedom = sum(errors) ** 2 / sum(one**2 / (len(logs) - 1) for one, logs in zip(errors, sides, strict=True))
-    half = student.quantile((1 + CONFIDENCE) / 2, freedom) * error
+    half = student_quantile((1 + CONFIDENCE) / 2, freedom) * error
     return Mean(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), count, _p_value(mean, error, freedom))
 
 
@@ -170,13 +175,13 @@ def differ(one: Mean, other: Mean) -> bool | None:
         return apart > 0
     spread = zip(squares, (one.count, other.count), strict=True)
     freedom = sum(squares) ** 2 / sum(square**2 / (count - 1) for square, count in spread)
-    return apart > student.quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(sum(squares))
+    return apart > student_quantile((1 + CONFIDENCE) / 2, freedom) * math.sqrt(sum(squares))
 
 
 def _error(mean: Mean) -> float | None:
     """The standard error of the logarithm."""
     half = mean.half_width
-    return None if half is None else half / student.quantile((1 + CONFIDENCE) / 2, mean.count - 1)
+    return None if half is None else half / student_quantile((1 + CONFIDENCE) / 2, mean.count - 1)
 
 
 @dataclass(frozen=True)
@@ -222,5 +227,5 @@ def noise_floor(rates: Iterable[Rate], baseline: str) -> tuple[float | None, int
     if len(logs) < FEWEST_FOR_INTERVAL:
         return None, len(logs)
     spread = math.sqrt(sum(value * value for value in logs) / len(logs))
-    half = student.quantile((1 + CONFIDENCE) / 2, len(logs)) * spread / math.sqrt(len(logs))
+    half = student_quantile((1 + CONFIDENCE) / 2, len(logs)) * spread / math.sqrt(len(logs))
     return math.exp(half), len(logs)
