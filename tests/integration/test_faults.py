@@ -231,7 +231,7 @@ def test_dataset_that_cannot_be_pickled_and_changes_in_the_main_process(product:
 
 def test_script_that_ends_by_itself(product: Product) -> None:
     train(product.folder / "train.py", item="time.sleep(0.002)", body="if step == 100:\n    return")
-    done = product("run", "train.py", *SHORT, "--grid", "num_workers=0", "--budget", "3s", "--rounds", "1")
+    done = product("run", "train.py", *SHORT, "--grid", "num_workers=0", "--budget", "6s", "--rounds", "1")
     assert done.returncode == 0, done.stderr
     report = product.report()
     assert report.target.status == "ok"
