@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,10 +26,16 @@ LEAST_S = 0.1
 
 
 class Budget:
-    """Seconds, as the records show them. What a launch needs before its first training step costs nothing."""
+    """Seconds, as the records show them. What a launch needs before its first training step costs nothing.
 
-    def __init__(self, known: Known) -> None:
+    Args:
+        known: the state of the run.
+        to_verify_s: what the verification needs; it is held back no more than its share.
+    """
+
+    def __init__(self, known: Known, to_verify_s: float = math.inf) -> None:
         self._known = known
+        self._to_verify_s = to_verify_s
         short = not known.spec.sweep and not known.spec.fresh
         self.whole_s = min(known.spec.budget_s, WITHOUT_SWEEP_S) if short else known.spec.budget_s
 
@@ -43,10 +50,10 @@ class Budget:
 
     @cached_property
     def race_share(self) -> float:
-        """The race leaves a share to the verification where at least two pairs fit into it."""
+        """The race leaves to the verification what it needs, or its share, where at least two pairs fit into it."""
         wanted = self._known.spec.sweep and self._known.spec.verify
         fits = 4 * self.launch_s <= VERIFICATION_SHARE * self.whole_s
-        return 1 - VERIFICATION_SHARE if wanted and fits else 1.0
+        return 1 - min(VERIFICATION_SHARE, self._to_verify_s / self.whole_s) if wanted and fits else 1.0
 
     # --------------------------------------------------------------------------------------------- fresh launches
 

@@ -26,8 +26,8 @@ from pindiag.stats import FEWEST_FOR_INTERVAL
 
 HANGS_S = 30.0
 """A failure that took this long is too dear to be tried again."""
-UNDECIDED = 3
-"""Times the rounds asked for that a search may take, budget permitting: half-widths shrink to 0.6 of what they were."""
+UNDECIDED = 10
+"""Times the rounds asked for that a search may take, budget permitting: half-widths shrink to a third."""
 BLOCK_S = 1.5
 SHORT_BLOCK_S = 1.0
 SHORT_BUDGET_S = 120.0

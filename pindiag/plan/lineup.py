@@ -16,7 +16,7 @@ from pindiag.plan.prediction import CLEARLY, Bound
 from pindiag.plan.search import Search
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import COMPUTE_ONLY, baseline_treatment
-from pindiag.race import beside, drifts, standings
+from pindiag.race import AS_GOOD_AS_THE_BEST, beside, drifts, floor, standings
 from pindiag.stats import FEWEST_FOR_INTERVAL, Mean
 
 KNOWN_WELL = 0.05
@@ -80,8 +80,9 @@ class Lineup:
     @property
     def leader_untold(self) -> bool:
         """Whether a search leads by what had too few rounds to be chosen: one more is worth the verification's time."""
-        leader = self._search.prediction.leader
-        return self._known.searches and leader.ci95 is None and leader.value > CLEARLY * self._best_told
+        leader, (noise, _) = self._search.prediction.leader, floor(self._known.journal)
+        doubt = CLEARLY if noise is None else max(noise, AS_GOOD_AS_THE_BEST)
+        return self._known.searches and leader.ci95 is None and leader.value > doubt * self._best_told
 
     @property
     def _best_told(self) -> float:

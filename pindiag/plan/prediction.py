@@ -100,13 +100,18 @@ class Prediction:
         if baseline is not None and self._has_no_more_threads(made):
             replay = host_batch(baseline, pin_memory=wanted.pin_memory, non_blocking=wanted.non_blocking is True)
             for ceiling in (replay.id, COMPUTE_ONLY):
-                if ceiling in self._ratios:
+                if ceiling in self._ratios and not self._disturbed(ceiling, made):
                     yield Bound(self._ratios[ceiling].value, "training on batches that are ready is no faster")
         for over, ratio in self.measured:
             if over.configuration.num_workers == 0 and over.id != made.id:
                 rest = self._times.beside_fetching(over.id, transfers=_same_transfers(over, made))
                 if rest:
                     yield Bound(ratio / rest, "the step takes that long when its batch is there")
+
+    def _disturbed(self, ceiling: str, made: Treatment) -> bool:
+        """Whether training with these transfers was clearly faster than on ready batches, which it cannot be."""
+        bounded = (each for each, _ in self.measured if ceiling == COMPUTE_ONLY or _same_transfers(each, made))
+        return any(self._clearly_slower(ceiling, each.id) for each in bounded)
 
     def _has_no_more_threads(self, made: Treatment) -> bool:
         """Whether its main thread has no more than the replays had, which are as the script as written."""
@@ -181,7 +186,9 @@ class Prediction:
         if below:
             nearest, ratio = below[-1]
             scale = self._useful(own) / self._useful(nearest.configuration.num_workers)
-            yield Bound(ratio * scale, f"a worker gives no more than with {_workers_of(nearest)}, on the CPUs that there are")
+            yield Bound(
+                ratio * scale, f"a worker gives no more than with {_workers_of(nearest)}, on the CPUs that there are"
+            )
         for near, far in [(below[-1:], below[-2:-1]), (above[:1], above[1:2])]:
             if near and far and self._clearly_slower(near[0][0].id, far[0][0].id):
                 (one, ratio), (other, _) = near[0], far[0]

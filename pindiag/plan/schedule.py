@@ -64,9 +64,9 @@ class _Schedule:
         self._spec = spec
         self._journal = journal
         self._known = Known(spec, journal)
-        self._budget = Budget(self._known)
+        self._verification = Verification(self._known, Budget(self._known))
+        self._budget = Budget(self._known, self._verification.needs_s)
         self._live = LiveRace(self._known, self._budget, Threads(journal))
-        self._verification = Verification(self._known, self._budget)
 
     def next_order(self) -> LaunchOrder | None:
         if self._known.stopped:

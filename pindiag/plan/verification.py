@@ -16,7 +16,8 @@ from pindiag.model import BlockOrder, LaunchOrder
 from pindiag.plan.budget import LEAST_S, LEAVING_S, VERIFICATION_SHARE, Budget
 from pindiag.plan.gates import to_gate
 from pindiag.plan.known import BLOCK_S, Known
-from pindiag.race import verification
+from pindiag.race import floor, verification
+from pindiag.stats import CONFIDENCE, student_quantile
 
 FEWEST_PAIRS = 4
 """At 5 % noise four pairs give a half-width of about 9 %, two would give 37 %."""
@@ -24,7 +25,9 @@ MOST_PAIRS = 12
 NARROW_ENOUGH = 0.05
 """Half-width of the verified log ratio at which more pairs add nothing that a reader acts on."""
 
-
+SPARE = 1.1
+"""Launches differ in what they take."""
+UPPER = (1 + CONFIDENCE) / 2
 EPOCHS = 2
 """Two show what is paid again with every epoch: start-up of workers, and validation between them."""
 LEAST_BATCHES = 2
@@ -62,6 +65,26 @@ class Verification:
         if sum(self._launch_s(trial) for trial in left) > self._budget.left_s():
             return None
         return self._order(left[0], self._block(number, left[0]))
+
+    @property
+    def needs_s(self) -> float:
+        """What it takes at the noise of the race; infinite while nothing is to be verified."""
+        candidate = self._candidate
+        if candidate is None:
+            return math.inf
+        pair_s = self._launch_s(self._known.baseline) + self._launch_s(candidate)
+        return SPARE * self._pairs_needed * pair_s
+
+    @property
+    def _pairs_needed(self) -> int:
+        """As many as are narrow enough where pairs of launches differ as pairs of baseline blocks do."""
+        noise, rounds = floor(self._known.journal)
+        if noise is None:
+            return MOST_PAIRS
+        spread = math.log(noise) * math.sqrt(rounds) / student_quantile(UPPER, rounds)
+        pairs = range(FEWEST_PAIRS, MOST_PAIRS)
+        narrow = (n for n in pairs if student_quantile(UPPER, n - 1) * spread / math.sqrt(n) <= NARROW_ENOUGH)
+        return next(narrow, MOST_PAIRS)
 
     @property
     def _candidate(self) -> str | None:

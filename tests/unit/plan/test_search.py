@@ -9,6 +9,7 @@ from simulator import Simulation, loader, sweep_spec
 
 from pindiag.journal import Journal
 from pindiag.plan.grid import most_telling, whole_grid
+from pindiag.plan.search import MOST_TRIED
 
 PIPELINES = 200
 
@@ -40,7 +41,9 @@ def test_little_is_lost_in_random_pipelines(outcomes):
 
 
 def test_few_configurations_are_tried(outcomes):
-    assert max(each.tried for each in outcomes) <= 6
+    tried = sorted(each.tried for each in outcomes)
+    assert tried[PIPELINES // 2] <= 5
+    assert tried[-1] <= 1 + MOST_TRIED
 
 
 @pytest.mark.parametrize("budget_s", [120.0, 300.0, 1800.0])
