@@ -15,7 +15,7 @@ OF_THREADS: tuple[Tweak, ...] = ("worker_threads", "fewer_intraop_threads")
     "PD127",
     "native_threads_in_workers",
     title="The threads of native libraries take CPUs from each other",
-    limit="Threads of native libraries",
+    limit="A surplus of native threads",
     options={"plain_threads": 3, "queued_share": 0.05},
 )
 def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:

@@ -64,7 +64,7 @@ def test_where_it_does_not_lead_the_configuration_does_and_the_code_follows():
     said = told(crowded(tweak=None, verified=(1.9, 1.8, 2.3)))
     assert said.lead == (
         "Set `num_workers=0` at train.py:14: 1.90 × faster (95 % interval 1.80–2.30, verified by 4 pairs of fresh "
-        "launches). Mending threads of native libraries alone brings 2.20 × (call `torch.set_num_threads(2)` before "
+        "launches). Mending a surplus of native threads alone brings 2.20 × (call `torch.set_num_threads(2)` before "
         "training begins, which leaves CPUs to the workers)."
     )
     assert rules.recommended_fix(crowded(tweak=None)).changes == {"num_workers": 0}
