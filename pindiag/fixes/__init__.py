@@ -11,7 +11,7 @@ import msgspec
 from pindiag.fixes.arguments import Value
 from pindiag.fixes.callee import Callee, callee
 from pindiag.fixes.inserted import KEEP_THREADS
-from pindiag.fixes.patch import GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
+from pindiag.fixes.patch import FEWER_THREADS, GUARD, Patch, patch, patch_loader, patch_non_blocking, unified_diff
 from pindiag.model import Finding, Fix
 
 __all__ = ["GUARD", "Patch", "Places", "patch_loader", "patch_non_blocking", "relative", "unified_diff"]
@@ -83,11 +83,13 @@ class Places:
             refused["non_blocking"] = "no copy to the device was seen in the script"
         refused |= {name: reason for name, reason in UNSAFE.items() if name in fix.changes}
         own, _ = called.translated(changes)
+        at_loader = changes.keys() - {FEWER_THREADS}
         written = called.written(changes) if called.makers and own else None
         diff = "".join(unified_diff(relative(each.path, self.root), each.before, each.after) for each in patches)
         return msgspec.structs.replace(
             fix,
-            location=fix.location or (_place(called, patches) or self.loader if changes else next(iter(places), None)),
+            location=fix.location
+            or (_place(called, patches) or self.loader if at_loader else next(iter(places), None)),
             patch=diff or None,
             snippet=_snippet({**called.defaults, **fix.changes, **changes, **own}, refused),
             summary=fix.summary.replace(_plain(fix), written) if written else fix.summary,
@@ -105,7 +107,7 @@ def _of_loader(fix: Fix, called: Callee, *, guard: bool, moves: bool) -> dict[st
 
 def _plain(fix: Fix) -> str:
     """Its changes as arguments of the loader."""
-    return ", ".join(f"{name}={value!r}" for name, value in fix.changes.items())
+    return ", ".join(f"{name}={value!r}" for name, value in fix.changes.items() if name not in BY_HAND)
 
 
 def _place(called: Callee, patches: Iterable[Patch]) -> str | None:

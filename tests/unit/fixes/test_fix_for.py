@@ -113,6 +113,10 @@ def test_what_no_edit_carries_out_is_a_line_of_code_with_its_reason():
 def test_fewer_threads_and_the_loader_are_one_patch():
     fix = done(make_fix(fewer_intraop_threads=2, num_workers=2))
     assert "+torch.set_num_threads(2)" in fix.patch and "+    num_workers=2," in fix.patch
+    assert fix.location == "/home/me/project/train.py:4"
+    alone = done(make_fix(fewer_intraop_threads=2), [])
+    assert "+torch.set_num_threads(2)" in alone.patch
+    assert alone.location is None, "it stands behind the imports, not at the loader"
     sources = {path: text.replace("import torch\n", "", 1) for path, text in SOURCES.items()}
     left = done(make_fix(fewer_intraop_threads=2), sources=sources, loader="/home/me/project/train.py:3")
     assert left.patch is None
