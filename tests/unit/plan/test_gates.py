@@ -2,15 +2,18 @@
 
 from functools import partial
 
+import msgspec
 import pytest
 from simulated_script import Noise, Pipeline
 from simulator import Simulation, loader, sweep_spec
 
 from pindiag.analysis.recommend import verification
 from pindiag.journal import Journal
-from pindiag.model import GateBatch, GatePass
-from pindiag.plan.gates import leaders_to_gate
-from pindiag.plan.schedule import next_order
+from pindiag.model import BlocksOrdered, GateBatch, GatePass
+from pindiag.plan.budget import Budget
+from pindiag.plan.gates import MOST_GATED, leaders_to_gate
+from pindiag.plan.known import Known
+from pindiag.plan.schedule import next_blocks, next_order
 from pindiag.race import chosen, recommended
 
 SPEEDS = {0: 1500.0, 1: 1300.0, 8: 800.0}
@@ -82,6 +85,20 @@ def test_a_live_launch_compares_the_leader_and_its_substitute_at_its_end(live):
     assert substitute.configuration.num_workers != leader.configuration.num_workers
     assert told.blocks == []
     assert leaders_to_gate(journal) == [leader, substitute], "the simulated launch recorded no comparison"
+
+
+@pytest.mark.parametrize("windows", [0, 1, 2])
+def test_comparisons_have_their_time_before_the_last_windows(live, windows):
+    """Where time is left for the comparisons and so many windows, there are these."""
+    place = next(
+        at for at, record in enumerate(live.records) if isinstance(record, BlocksOrdered) and record.next.gates
+    )
+    before = live.records[:place]
+    budget = Budget(Known(live.spec, Journal(before)))
+    left_s = (MOST_GATED + windows + 0.5) * budget.window_s
+    told = next_blocks(msgspec.structs.replace(live.spec, budget_s=budget.spent_s + left_s), before)
+    assert [len(told.gates), len(told.windows)] == [MOST_GATED, windows]
+    assert told.blocks == []
 
 
 def test_nothing_is_compared_where_nothing_leads():
