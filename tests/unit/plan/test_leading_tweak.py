@@ -11,6 +11,7 @@ from simulator import Simulation, loader, sweep_spec
 from pindiag.analysis import recommend
 from pindiag.journal import Journal
 from pindiag.model import Block
+from pindiag.plan.schedule import leading
 from pindiag.race import chosen, claimed, comes_first, leader, recommended, standings
 from tests.unit.loads import load
 
@@ -83,6 +84,7 @@ def test_it_is_verified_by_pairs_and_claimed(alone):
     journal = Journal(run.records)
     assert verified(run) == {TWEAK}
     assert leader(journal) == comes_first(journal) == claimed(journal) == TWEAK
+    assert leading(run.spec, run.records)[0] == TWEAK
     own = chosen(journal)
     assert own == recommended(journal)
     assert (own == OWN) is (alone == 1.0), "the configuration is told beside it"
@@ -101,6 +103,7 @@ def test_where_the_intervals_overlap_the_configuration_comes_first():
     assert own.startswith("nw0")
     assert verified(run) == {own}
     assert leader(journal) == comes_first(journal) == claimed(journal) == own
+    assert leading(run.spec, run.records)[0].startswith("nw0")
 
 
 def test_what_fresh_pairs_do_not_bear_out_makes_way_for_the_configuration():
