@@ -57,6 +57,14 @@ _UNIT = re.compile(r"(?<!^)_(?:gb_per_s|bytes_per_s|per_s|ms|bytes|s)$")
 _ACRONYMS = {"cpu": "CPU", "cpus": "CPUs", "gpu": "GPU", "psi": "PSI", "rss": "RSS", "pss": "PSS", "gb": "GB"}
 
 
+_SPANS = {"HtoD": "to the GPU", "DtoH": "from the GPU", "DtoD": "on the GPU"}
+
+
+def span(name: str) -> str:
+    """What a bar of a timeline shows; a copy is named by its way."""
+    return _SPANS.get(name, name)
+
+
 def workers(count: int) -> str:
     """The number of workers in words: no workers, 1 worker, 4 workers."""
     return "no workers" if count == 0 else f"{count} worker{'s' * (count != 1)}"

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pindiag.model import Span
+from pindiag.report import names
 from pindiag.report.charts import _svg
 from pindiag.report.charts._svg import ACCENT, BAR, BG, INK, LINE, MUTED, SOFT
 
@@ -123,6 +124,7 @@ def _bar(ax: Axes, bar: Span, index: int, px_per_ms: float, on_accent: str | Non
     )
     if beside or bar.name == bar.lane:
         return
-    if length * px_per_ms > _LETTER_PX * len(bar.name) + 6:
+    said = names.span(bar.name)
+    if length * px_per_ms > _LETTER_PX * len(said) + 6:
         middle = bar.start_ms + length / 2
-        ax.text(middle, -index, bar.name, color=words, ha="center", va="center_baseline", size=11, zorder=3)
+        ax.text(middle, -index, said, color=words, ha="center", va="center_baseline", size=11, zorder=3)

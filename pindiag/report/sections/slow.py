@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pindiag import figures
 from pindiag.model import Drawing, SlowStep, Span
+from pindiag.report import names
 from pindiag.report.charts import strip
 from pindiag.report.charts._svg import Chart
 
@@ -88,7 +89,7 @@ def lanes(spans: Sequence[Span]) -> list[tuple[str, str, float]]:
     sums: dict[tuple[str, str], float] = {}
     for span in spans:
         sums[span.lane, span.name] = sums.get((span.lane, span.name), 0.0) + span.end_ms - span.start_ms
-    return [(lane, name, ms) for (lane, name), ms in sorted(sums.items(), key=_by_lane)]
+    return [(lane, names.span(name), ms) for (lane, name), ms in sorted(sums.items(), key=_by_lane)]
 
 
 def _by_lane(entry: tuple[tuple[str, str], float]) -> tuple[bool, str, float]:

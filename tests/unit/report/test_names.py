@@ -47,3 +47,7 @@ def test_ablations_and_tweaks_in_words():
     assert words["host_batch-pin0-nb0"] == "copy and step, replaying pageable batches, blocking"
     assert words["loader_only-nw8-pin1"] == "loader alone, 8 workers, pin"
     assert words[live.THREADS] == "4 workers, pin off; the main thread with all its threads"
+
+
+def test_copies_are_named_by_their_way():
+    assert [names.span(name) for name in ("HtoD", "DtoH", "wait")] == ["to the GPU", "from the GPU", "wait"]
