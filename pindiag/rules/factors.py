@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pindiag import figures
 from pindiag.model import Factor, Scalar, Trial
 from pindiag.rules import ceilings
-from pindiag.rules.inputs import Experiment, Facts, Inputs, Missing, difference
+from pindiag.rules.differences import difference
+from pindiag.rules.inputs import Experiment, Facts, Inputs, Missing
 
 Told = tuple[Scalar, str]
 

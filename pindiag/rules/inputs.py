@@ -23,20 +23,12 @@ from pindiag.model import (
     Tweak,
     Verification,
 )
+from pindiag.rules.differences import Wanted, difference, meets
 
 WORTH = 1.05
 """A gain of 5 % is what DESIGN.md section 7 asks an interval to exclude before a cause is ruled out."""
 DOUBT = 0.05
 """The usual level of a corrected p."""
-CONFIGURATION_KEYS = (
-    "num_workers",
-    "pin_memory",
-    "non_blocking",
-    "prefetch_factor",
-    "persistent_workers",
-    "batch_size",
-)
-Wanted = bool | int | Callable[[int], bool]
 Between = Callable[[str, str], Ratio | None]
 
 
@@ -331,7 +323,7 @@ class Facts:
         found = []
         for trial in self._tried():
             keys = difference(over.configuration, trial.configuration)
-            if keys == frozenset(wanted) and all(_meets(trial.configuration, key, wanted[key]) for key in keys):
+            if keys == frozenset(wanted) and all(meets(trial.configuration, key, wanted[key]) for key in keys):
                 experiment = self.experiment(trial, over, keys)
                 found += [experiment] if experiment else []
         return found
@@ -387,29 +379,5 @@ def _quotient(above: Gain, below: Gain) -> tuple[float, float] | None:
     return ratio * math.exp(-half), ratio * math.exp(half)
 
 
-def difference(old: Configuration, new: Configuration) -> frozenset[str]:
-    """Names of the arguments in which two configurations differ by choice."""
-    keys = {key for key in CONFIGURATION_KEYS if getattr(old, key) != getattr(new, key)}
-    if old.num_workers == 0 or new.num_workers == 0:
-        keys -= {"prefetch_factor", "persistent_workers"}
-    elif {old.prefetch_factor, new.prefetch_factor} <= {None, 2}:
-        keys -= {"prefetch_factor"}
-    return frozenset(keys)
-
-
-def changes(old: Configuration, new: Configuration) -> dict[str, bool | int | None]:
-    """What a user has to write to come from one configuration to the other."""
-    keys = set(difference(old, new))
-    if old.num_workers == 0 and new.num_workers > 0:
-        keys |= {"persistent_workers"} if new.persistent_workers else set()
-        keys |= {"prefetch_factor"} if new.prefetch_factor not in (None, 2) else set()
-    return {key: getattr(new, key) for key in CONFIGURATION_KEYS if key in keys}
-
-
 def _corrected(ratio: Ratio) -> float:
     return 1.0 if ratio.p_corrected is None else ratio.p_corrected
-
-
-def _meets(configuration: Configuration, key: str, wanted: Wanted) -> bool:
-    value = getattr(configuration, key)
-    return wanted(value) if callable(wanted) else bool(value == wanted)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.rules import tweaks
-from pindiag.rules.inputs import Experiment, Facts, Gain, changes
+from pindiag.rules.differences import changes
+from pindiag.rules.inputs import Experiment, Facts, Gain
 from pindiag.rules.rule import Options, Ruling, require, rule
 
 

@@ -10,7 +10,8 @@ import msgspec
 from pindiag import figures
 from pindiag.model import Effect, Fix, Safety, Trial
 from pindiag.rules import tweaks
-from pindiag.rules.inputs import Experiment, Facts, Gain, changes
+from pindiag.rules.differences import changes
+from pindiag.rules.inputs import Experiment, Facts, Gain
 from pindiag.rules.rule import Ruling
 from pindiag.rules.trade_offs import trade_off
 

@@ -10,7 +10,8 @@ import msgspec
 from pindiag import figures
 from pindiag.model import Evidence, Finding, Fix, Severity, Status, Trial
 from pindiag.rules import ceilings
-from pindiag.rules.inputs import Experiment, Facts, changes
+from pindiag.rules.differences import changes
+from pindiag.rules.inputs import Experiment, Facts
 from pindiag.rules.remedies import UNCHECKED, fixes
 from pindiag.rules.rule import SUSPECT, Judged, Rule, Ruling, Statement
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Literal
 
 from pindiag import figures
-from pindiag.model import Effect, Finding, Fix, Trial, Verdict
+from pindiag.model import Effect, Finding, Fix, Verdict
 from pindiag.rules import ceilings, tweaks
-from pindiag.rules.inputs import Facts, Inputs, Missing, changes
+from pindiag.rules.differences import changes
+from pindiag.rules.fixed import epoch_in_words, trial_of
+from pindiag.rules.inputs import Facts, Inputs, Missing
 from pindiag.rules.ranking import is_cause, is_fact, primary
 from pindiag.rules.registry import RULES
 from pindiag.rules.remedies import ROUNDS_TO_CLAIM, is_unsafe, leading_tweak, recommended, recommended_trial
@@ -162,7 +163,7 @@ def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts
     headline = f"{_to_do(fix, facts)}: {figures.ratio(effect.ratio)} faster."
     open_cause = first.status in ("suspected", "not_settled") and is_cause(first.cause)
     why = f"Why: probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
-    epoch = _capital(_epoch(fix, facts).removesuffix(", "))
+    epoch = _capital(epoch_in_words(fix, facts).removesuffix(", "))
     sure, took = f"{_capital(_how_sure(fix, effect, facts))}.", [f"{epoch}."] if epoch else []
     return headline, " ".join([sure, *took, why, *_not_together([], facts)])
 
@@ -251,7 +252,7 @@ def _change(fix: Fix, facts: Facts) -> str:
         return fix.summary
     if effect.kind == "predicted":
         return f"{fix.summary} At most {figures.ratio(effect.ratio)} faster; not tried."
-    how = f"{_interval(effect)}{_epoch(fix, facts)}{_how_firm(fix, effect, facts)}"
+    how = f"{_interval(effect)}{epoch_in_words(fix, facts)}{_how_firm(fix, effect, facts)}"
     return f"{_to_do(fix, facts)}: {figures.ratio(effect.ratio)} faster ({how})."
 
 
@@ -295,47 +296,10 @@ def _how_firm(fix: Fix, effect: Effect, facts: Facts) -> str:
         return f"verified by {verification.pairs} pairs of fresh launches"
     if effect.kind != "provisional":
         return effect.kind
-    trial = _trial_of(fix, facts)
+    trial = trial_of(fix, facts)
     rounds = trial.versus_baseline.rounds if trial and trial.versus_baseline else 0
     asks = f"; pindiag asks for {ROUNDS_TO_CLAIM}" if rounds < ROUNDS_TO_CLAIM else ", the rounds that chose it"
     return f"provisional: {rounds} round{'' if rounds == 1 else 's'}{asks}"
-
-
-def _epoch(fix: Fix, facts: Facts) -> str:
-    times = _verified_epochs_s(fix, facts) or _reckoned_epochs_s(fix, facts)
-    if times is None:
-        return ""
-    before, after = times
-    return f"an epoch in {figures.duration(after)} instead of {figures.duration(before)}, "
-
-
-def _verified_epochs_s(fix: Fix, facts: Facts) -> tuple[float, float] | None:
-    """An epoch before and after, where the launches that verified the change covered whole ones."""
-    verified, loader = facts.inputs.verification, facts.inputs.loader
-    batch, batches = facts.get("batch_samples"), loader.batches_per_epoch if loader else None
-    if verified is None or verified.epochs is None or batch is None or batches is None:
-        return None
-    if fix.effect is None or fix.effect.kind != "verified":
-        return None
-    samples = batch * batches
-    before, after = verified.baseline_samples_per_second, verified.recommended_samples_per_second
-    return samples / statistics.median(before), samples / statistics.median(after)
-
-
-def _reckoned_epochs_s(fix: Fix, facts: Facts) -> tuple[float, float] | None:
-    trial = _trial_of(fix, facts)
-    before, after = facts.baseline.epoch_s, trial.epoch_s if trial else None
-    return None if before is None or after is None else (before, after)
-
-
-def _trial_of(fix: Fix, facts: Facts) -> Trial | None:
-    """The trial that a fix makes of the script as written."""
-    tweak = tweaks.of(fix)
-    wanted = {name: value for name, value in fix.changes.items() if name != tweak}
-    tried = [*facts.tweaks(), *facts.measured()]
-    return next(
-        (one for one in tried if one.tweak == tweak and changes(facts.configuration, one.configuration) == wanted), None
-    )
 
 
 def _shown(fixes: Sequence[Fix]) -> list[Fix]:
