@@ -18,12 +18,19 @@ MARK = "# trains"
 FEW = {"steps": 8, "settle_steps": 2, "seconds": 0}
 
 
-def plain(folder: Path, script: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run the script without us, in a folder of its own."""
+def begun(folder: Path, script: Path, *args: str) -> subprocess.Popen[str]:
+    """The script without us, in a folder of its own."""
     folder.mkdir()
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, script, *args], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
+
+
+def plain(folder: Path, script: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    with begun(folder, script, *args) as process:
+        output, _ = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, output)
 
 
 def swept(folder: Path, script: Path, *args: str, blocks: list[BlockOrder], natural: bool = True) -> Result:
@@ -59,11 +66,12 @@ def assert_swept(result: Result, script: Path, blocks: list[BlockOrder]) -> None
 
 
 def assert_all_the_same(folder: Path, script: Path, *args: str, blocks: list[BlockOrder]) -> Result:
-    """Swept to its own end, it comes to what it does without us."""
-    result = swept(folder, script, *args, blocks=blocks)
+    """Swept to its own end, it comes to what it does without us, at the same time."""
+    with begun(folder / "plain", script, *args) as without:
+        result = swept(folder, script, *args, blocks=blocks)
+        output, _ = without.communicate()
     assert_swept(result, script, blocks)
-    without = plain(folder / "plain", script, *args)
-    assert results(result.output) == results(without.stdout) != []
+    assert results(result.output) == results(output) != []
     assert result.returncode == without.returncode
     return result
 
