@@ -150,8 +150,8 @@ def leader(journal: Journal) -> str | None:
 
 
 def _gains_more(journal: Journal, trial: str, ratio: Mean, best: str) -> bool:
-    made, (noise, _) = journal.treatments[trial], floor(journal)
-    if made.kind != "tweak" or ratio.ci95 is None or not beyond_noise(ratio, noise):
+    made = journal.treatments[trial]
+    if made.kind != "tweak" or ratio.ci95 is None or not beyond_noise(ratio, floor(journal)[0]):
         return False
     least = _interval(journal, best)[1]
     safe = unsafe(journal, made.configuration.id) is None

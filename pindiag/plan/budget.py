@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from pindiag.journal import Launch
@@ -30,10 +30,10 @@ class Budget:
 
     Args:
         known: the state of the run.
-        to_verify_s: what the verification needs; it is held back no more than its share.
+        to_verify_s: tells what the verification needs; no more than its share is held back for it.
     """
 
-    def __init__(self, known: Known, to_verify_s: float = math.inf) -> None:
+    def __init__(self, known: Known, to_verify_s: Callable[[], float] = lambda: math.inf) -> None:
         self._known = known
         self._to_verify_s = to_verify_s
         short = not known.spec.sweep and not known.spec.fresh
@@ -53,7 +53,7 @@ class Budget:
         """The race leaves to the verification what it needs, or its share, where at least two pairs fit into it."""
         wanted = self._known.spec.sweep and self._known.spec.verify
         fits = 4 * self.launch_s <= VERIFICATION_SHARE * self.whole_s
-        return 1 - min(VERIFICATION_SHARE, self._to_verify_s / self.whole_s) if wanted and fits else 1.0
+        return 1 - min(VERIFICATION_SHARE, self._to_verify_s() / self.whole_s) if wanted and fits else 1.0
 
     # --------------------------------------------------------------------------------------------- fresh launches
 

@@ -72,7 +72,7 @@ class _Schedule:
         self._journal = journal
         self._known = Known(spec, journal)
         self._verification = Verification(self._known, Budget(self._known))
-        self._budget = Budget(self._known, self._verification.needs_s)
+        self._budget = Budget(self._known, lambda: self._verification.needs_s)
         self._live = LiveRace(self._known, self._budget, Threads(journal))
 
     def next_order(self) -> LaunchOrder | None:

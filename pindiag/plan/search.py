@@ -15,9 +15,10 @@ from pindiag.plan.treatments import queue
 from pindiag.race import AS_GOOD_AS_THE_BEST, cost
 from pindiag.stats import FEWEST_FOR_INTERVAL
 
+USUALLY_TRIED = 5
+"""Configurations beside the baseline that a search tries while their bounds leave room; beyond, noise may have blurred
+these, and whoever joins has to promise more than the leader has."""
 MOST_TRIED = 8
-"""Configurations beside the baseline that a search tries. Bounds and budget mostly end it before; where noise blurs
-them, a few more find what the first five miss."""
 NEARLY = 1.05
 """Of candidates that promise as much within this ratio, the one most like the leader is tried first."""
 
@@ -57,6 +58,8 @@ class Search:
         if late or len(self._tried) >= MOST_TRIED:
             return None
         worth = [made for made in self.untried if self.is_worth(self.bounds[made.id])]
+        if len(self._tried) >= USUALLY_TRIED:
+            worth = [made for made in worth if self._promise(made) > self.prediction.leader.value]
         most = max(map(self._promise, worth), default=0.0)
         near = [made for made in worth if self._promise(made) * NEARLY >= most]
         return min(near, key=lambda made: (*_unlike(made, self.prediction.best or made), cost(made)), default=None)

@@ -11,7 +11,7 @@ from pindiag.journal import Journal
 from pindiag.plan.grid import most_telling, whole_grid
 from pindiag.plan.search import MOST_TRIED
 
-PIPELINES = 200
+PIPELINES = 160
 
 
 def simulate(pipeline, *, spec=None, **baseline):
@@ -37,7 +37,7 @@ def outcomes():
 
 
 def test_little_is_lost_in_random_pipelines(outcomes):
-    assert sum(each.regret <= WELL for each in outcomes) >= 0.92 * PIPELINES
+    assert sum(each.regret <= WELL for each in outcomes) >= 0.94 * PIPELINES
 
 
 def test_few_configurations_are_tried(outcomes):
