@@ -7,7 +7,10 @@ import pytest
 
 from pindiag.journal import Journal
 from pindiag.model import LaunchEnded, RunResumed
+from pindiag.plan.budget import LEAVING_S, VERIFICATION_SHARE, Budget
+from pindiag.plan.known import Known
 from pindiag.plan.schedule import next_order
+from pindiag.plan.verification import FEWEST_PAIRS, MOST_PAIRS, SPARE, Verification
 from pindiag.race import chosen, verification
 
 
@@ -28,6 +31,25 @@ def test_two_natural_epochs_where_they_fit_a_launchs_share(script, spec):
     assert journal.verified_epochs == 2
     assert verification(journal, "nw0-pin0").value == pytest.approx(2.0, rel=0.05)
     assert fake.spent_s() <= 1.2 * 300
+
+
+@pytest.mark.parametrize(("noise", "pairs"), [(0.01, FEWEST_PAIRS), (0.2, MOST_PAIRS)])
+def test_the_race_holds_back_as_many_pairs_as_its_noise_asks_for(script, spec, noise, pairs):
+    fake = script(rate=by_workers, noise=noise)
+    decide = partial(next_order, spec())
+    while (order := decide(fake.records)) is not None and order.purpose != "verify":
+        fake.run(order)
+    known = Known(spec(), Journal(fake.records))
+    assert known.candidate == "nw0-pin0"
+    epochs_s = 2 * 313 * 64 * (1 / 8000 + 1 / 16000)
+    needed_s = SPARE * pairs * (epochs_s + 2 * LEAVING_S)
+    assert Verification(known, Budget(known)).needs_s == pytest.approx(needed_s, rel=0.1)
+
+
+def test_nothing_is_held_back_beyond_what_is_needed_or_its_share(spec):
+    known = Known(spec(), Journal([]))
+    assert Budget(known, lambda: 30.0).race_share == pytest.approx(1 - 30 / 300)
+    assert Budget(known).race_share == pytest.approx(1 - VERIFICATION_SHARE)
 
 
 def test_of_short_epochs_as_many_as_last_a_block(script, spec):
