@@ -266,17 +266,20 @@ def read_journal(path: Path) -> Iterator[tuple[int, AnyRecord]]:
 
 def read_ring(path: Path) -> list[WorkerBatch]:
     """Batches of one worker's ring, oldest first; [] where the ring is damaged or empty."""
-    content = path.read_bytes()
-    if len(content) < RING_HEADER.size:
-        return []
-    magic, launch, pid, worker, written = RING_HEADER.unpack_from(content)
-    if magic not in _RING_FORMATS:
-        return []
-    entry, fields = _RING_FORMATS[magic]
-    capacity = (len(content) - RING_HEADER.size) // entry.size
+    with path.open("rb") as ring:
+        header = ring.read(RING_HEADER.size)
+        if len(header) < RING_HEADER.size:
+            return []
+        magic, launch, pid, worker, written = RING_HEADER.unpack(header)
+        if magic not in _RING_FORMATS:
+            return []
+        entry, fields = _RING_FORMATS[magic]
+        capacity = (os.fstat(ring.fileno()).st_size - RING_HEADER.size) // entry.size
+        # Rings are made for thousands of batches, and most hold a few: what was never written is not read.
+        content = ring.read(max(0, min(written, capacity)) * entry.size)
     batches = []
     for index in range(max(0, written - capacity), written):
-        values = entry.unpack_from(content, RING_HEADER.size + index % capacity * entry.size)
+        values = entry.unpack_from(content, index % capacity * entry.size)
         told = {field: value for field, value in zip(fields, values, strict=True) if value != -1}
         batches.append(WorkerBatch(launch=launch, pid=pid, worker=worker, **told))
     return batches
