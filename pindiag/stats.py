@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from pindiag import student
+from scipy import special
 
 CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 3
@@ -47,7 +46,7 @@ class Mean:
 
 def student_quantile(probability: float, freedom: float) -> float:
     """Quantile of Student's t."""
-    return student.quantile(probability, freedom)
+    return float(special.stdtrit(freedom, probability))
 
 
 def geometric_mean(values: Sequence[float]) -> Mean:
@@ -71,7 +70,7 @@ def geometric_mean(values: Sequence[float]) -> Mean:
 def _p_value(mean: float, error: float, freedom: float) -> float:
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return 2 * student.cdf(-abs(mean / error), freedom)
+    return float(2 * special.stdtr(freedom, -abs(mean / error)))
 
 
 def expected_gain(ratio: Mean) -> float:
@@ -83,7 +82,7 @@ def expected_gain(ratio: Mean) -> float:
     if error == 0:
         return max(mean, 0.0)
     density = math.exp(-((mean / error) ** 2) / 2) / math.sqrt(2 * math.pi)
-    return error * density + mean * student.normal_cdf(mean / error)
+    return error * density + mean * float(special.ndtr(mean / error))
 
 
 def median(values: Sequence[float]) -> float:

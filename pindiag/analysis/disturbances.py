@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from statistics import median
 from typing import get_args
 
-from pindiag import student
 from pindiag.analysis.evidence import RunEvidence
 from pindiag.analysis.fact import fact
 from pindiag.disturbance import Kind, is_usual
 from pindiag.journal import Launch
 from pindiag.model import Block, BlockLoad, Fact
+from pindiag.stats import student_quantile
 
 FEWEST_OTHERS = 3
 """Rounds that one is held against."""
@@ -65,7 +65,7 @@ def _uneven(run: RunEvidence) -> Iterator[tuple[int, str]]:
         if len(others) < FEWEST_OTHERS:
             return
         spread = math.sqrt(sum(log * log for log in others) / len(others))
-        if abs(own) <= max(student.quantile(FAR_PROBABILITY, len(others)) * spread, math.log(FAR_RATIO)):
+        if abs(own) <= max(student_quantile(FAR_PROBABILITY, len(others)) * spread, math.log(FAR_RATIO)):
             continue
         words = f"the script as written differs by {math.exp(abs(own)):.2f} × between its two blocks of this round"
         for block in pairs[number]:

@@ -1,9 +1,11 @@
-"""Tables of the report: columns that hold nothing are left out."""
+"""Tables of the report, put together with pandas: columns that hold nothing are left out."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
 
 from pindiag import figures
 from pindiag.model import BlockFigures, Drawing, Fact, Report, Trial
@@ -166,23 +168,28 @@ def trials(
         wanted: the columns, in their order.
         with_isolation: say last whether each was measured live or fresh, where not all were alike.
     """
-    found = {name: [get(row, steps.get(row.trial.id)) for row in rows] for name, (get, _) in wanted.items()}
-    columns = [name for name, values in found.items() if any(value is not None for value in values)]
-    if not columns:
+    frame = pd.DataFrame(
+        [[get(row, steps.get(row.trial.id)) for get, _ in wanted.values()] for row in rows],
+        columns=list(wanted),
+        dtype="float64",
+    ).dropna(axis="columns", how="all")
+    if frame.empty or not len(frame.columns):
         return None
     lines = []
-    for row, values in zip(rows, zip(*(found[name] for name in columns), strict=True), strict=True):
-        cells = [_cell(row, name, wanted[name][1], value) for name, value in zip(columns, values, strict=True)]
+    for row, values in zip(rows, frame.itertuples(index=False), strict=True):
+        cells = [
+            _cell(row, column, wanted[column][1], value) for column, value in zip(frame.columns, values, strict=True)
+        ]
         lines.append(Line(row=row, cells=cells, failed=names.without_figures(row.trial)))
-    table = _with_intervals(Table(columns=columns, lines=lines))
+    table = _with_intervals(Table(columns=list(frame.columns), lines=lines))
     alike = len({row.trial.isolation for row in rows}) == 1
     return _with_isolation(table) if with_isolation and not alike else table
 
 
-def _cell(row: Row, column: str, text: Callable[[float], str], value: float | None) -> Cell:
+def _cell(row: Row, column: str, text: Callable[[float], str], value: float) -> Cell:
     if row.role == "baseline" and column in (_RATIO, "Holm p"):
         return Cell("1", 1.0) if column == _RATIO else _AGAINST_ITSELF
-    if value is None:
+    if pd.isna(value):
         return Cell("–") if _cannot_exist(row, column) else Cell(None)
     return Cell(text(value), value)
 

@@ -12,7 +12,7 @@ import pytest
 
 IMPORT_ALL = """
 import importlib, importlib.abc, os, pkgutil, signal, sys
-import click, jinja2, libcst, matplotlib.pyplot, psutil, rich.live, rich.progress, torch.profiler
+import click, jinja2, libcst, matplotlib.pyplot, pandas, psutil, rich.live, rich.progress, scipy.stats, torch.profiler
 
 platform, hidden, gone, unused = sys.argv[1], *(words.split(",") for words in sys.argv[2:])
 
