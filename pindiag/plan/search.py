@@ -101,8 +101,15 @@ class Search:
         return {name: most.ratio * rate for name, most in self.bounds.items() if most is not None}
 
     def _promise(self, made: Treatment) -> float:
-        """Half way between what it may reach at most and what the measured configuration most like it reached."""
-        _, ratio = min(self.prediction.measured, key=lambda each: _unlike(made, each[0]))
+        """Half way between what it may reach at most and what measured configurations that are like it reached.
+
+        Of the one most like it in transfers and the one most like it in workers, the faster: no workers with the same
+        transfers say little of many workers.
+        """
+        unlike = {other.id: _unlike(made, other) for other, _ in self.prediction.measured}
+        _, alike = min(self.prediction.measured, key=lambda each: unlike[each[0].id])
+        _, as_many = min(self.prediction.measured, key=lambda each: unlike[each[0].id][::-1])
+        ratio = max(alike, as_many)
         most = self.bounds[made.id]
         return ratio * NEARLY if most is None else math.sqrt(ratio * most.ratio)
 
