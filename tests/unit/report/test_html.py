@@ -153,9 +153,7 @@ def test_the_verdict_comes_with_its_gain_its_marks_and_its_patch(pages):
 def test_headings_state_what_the_figures_show(pages):
     text = Page(pages["confirmed"]).text
     assert "Only “no workers, pin, non_blocking” and “no workers, pin, blocking” lie wholly above" in text
-    assert (
-        "As recommended a step takes 13.6 instead of 19.6 ms: 8.5 ms less for the transfer and" in text
-    )
+    assert "As recommended a step takes 13.6 instead of 19.6 ms: 8.5 ms less for the transfer and" in text
     assert "All 48 blocks were counted" in text
     assert "No configuration is faster than the script as written beyond the noise" in Page(pages["no_difference"]).text
 
