@@ -159,11 +159,8 @@ class Lineup:
         """Those that stay; when time is short, those that cannot win give way first."""
         raced = [made.id for made in members if made.kind == "configuration" and self.stays(made)]
         alive = contenders(self._known, raced)
-        extras = [extra for extra in self.extras if extra.id not in self._known.journal.skipped]
         left_s = self.left_s(self._budget.race_share)
-        for_three_s = left_s / max(FEWEST_FOR_INTERVAL - place + 1, 1)
-        while extras and self._round_s(alive[:1], extras) > for_three_s:
-            extras.pop()
+        extras = self._later_extras(place, alive, left_s)
         room = self._room(place, alive, extras, left_s)
         short = room < len(alive) and not self._known.spec.exhaustive
         hopeless = self._hopeless(alive if short else [])
@@ -175,6 +172,21 @@ class Lineup:
         for name, most in hopeless.items():
             skipped[name] = f"predicted at most {predicted[name]:.0f} samples/s, because {most.because}"
         return self._lineup([*kept, *extras], skipped, predicted)
+
+    def _later_extras(self, place: int, alive: Sequence[Treatment], left_s: float) -> list[Treatment]:
+        """Those that run, while time lasts; and those that the first round left out, where three rounds of them fit."""
+        skipped = self._known.journal.skipped
+        running = [extra for extra in self.extras if extra.id not in skipped]
+        for_three_s = left_s / max(FEWEST_FOR_INTERVAL - place + 1, 1)
+        while running and self._round_s(alive[:1], running) > for_three_s:
+            running.pop()
+        late = [extra for extra in self.extras if extra.id in skipped]
+        if place + FEWEST_FOR_INTERVAL - 1 > self._known.most_rounds:
+            return running
+        for extra in late:
+            if FEWEST_FOR_INTERVAL * self._round_s(alive, [*running, extra]) <= left_s:
+                running.append(extra)
+        return running
 
     def _searched(self, place: int, kept: Sequence[Treatment], extras: Sequence[Treatment], room: int) -> NextBlocks:
         """The next candidate joins where there is room for it, and what is left of them is named with its reason.

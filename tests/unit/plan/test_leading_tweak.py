@@ -11,7 +11,7 @@ from simulator import Simulation, loader, sweep_spec
 from pindiag.analysis import recommend
 from pindiag.journal import Journal
 from pindiag.model import Block
-from pindiag.plan.schedule import leading
+from pindiag.plan.schedule import leading, next_blocks
 from pindiag.race import chosen, claimed, comes_first, leader, recommended, standings
 from tests.unit.loads import load
 
@@ -143,3 +143,18 @@ def test_the_configuration_of_a_tweak_passes_the_gate_although_alone_it_is_slow(
     assert standings(journal)["nw4-pin1-nb1"].value < 1 < standings(journal)[alone].value
     gated = [made.id for launch in journal.launches for order in launch.orders for made in order.gates]
     assert gated == ["nw4-pin1-nb1", alone]
+
+
+def test_a_tweak_that_the_first_round_had_no_time_for_joins_where_three_rounds_of_it_fit():
+    spec, pipeline = sweep_spec(budget_s=35.0), Crowded(fetch_s=0.02, compute_s=0.006, accelerator=None, threads=8)
+    run = Watched(spec, loader(), pipeline, Noise(block=0.01), seed=3).run()
+    second = [place for place, record in enumerate(run.records) if isinstance(record, Block) and record.round == 2]
+    so_far = run.records[: second[-1] + 1]
+    assert TWEAK in Journal(so_far).skipped
+    assert planned(spec, so_far).isdisjoint({TWEAK})
+    assert TWEAK in planned(msgspec.structs.replace(spec, budget_s=300.0), so_far)
+
+
+def planned(spec, records):
+    order = next_blocks(spec, records)
+    return {made.id for made in order.planned} - order.skipped.keys()
