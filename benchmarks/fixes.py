@@ -78,9 +78,9 @@ def lengths(budget: str, pairs: str, again: str) -> Lengths:
     return Lengths(["--budget", budget], ["--budget", pairs], ["--budget", again, "--no-verify"])
 
 
-SHORT = ("--no-verify", "--grid", "num_workers=0,4", "--steps", "12")
+SHORT = ("--no-verify", "--grid", "num_workers=0,4", "--steps", "8")
 QUICK = Lengths(
-    sweep=("--budget", "14s", "--rounds", "3", *SHORT),
+    sweep=("--budget", "8s", "--rounds", "3", *SHORT),
     pairs=("--budget", "8s"),
     again=("--budget", "2s", "--rounds", "1", *SHORT),
 )
