@@ -28,6 +28,7 @@ import command
 from simulated_script import Noise, Pipeline
 from simulator import Simulation, loader, sweep_spec
 from sweep_cost import sweep
+from sweeps import Place
 
 from pindiag import race
 from pindiag.journal import Journal
@@ -114,7 +115,7 @@ def real(sweeps: int, budget: str) -> Iterator[Journal]:
     """
     for seed in range(sweeps):
         with tempfile.TemporaryDirectory() as folder:
-            yield sweep(TARGET, Path(folder) / "run", ["--budget", budget, "--seed", str(seed)], []).journal
+            yield sweep(Place.of(TARGET, Path(folder)), ["--budget", budget, "--seed", str(seed)], []).journal
 
 
 def main() -> None:

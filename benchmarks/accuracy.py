@@ -12,7 +12,8 @@ accused falsely, and what else holds is confirmed or suspected. "why" says what 
 
 Sweeps each sample as a user does, with its own arguments, on the machine that this runs on. With --recorded it judges
 the runs of tests/data by today's rules instead, whatever machine they come from. Interrupted, it prints what it has.
-To sweep several at a time, start a process for each, with CPUs of its own, and merge what they wrote.
+To sweep several at a time, start a process for each, with CPUs of its own, and merge what they wrote. With --runs a
+sweep that is there is judged, and one that is made is left for other benchmarks.
 
 With --quick two samples are swept, a slow one and a healthy one, in short.
 """
@@ -26,8 +27,9 @@ from pathlib import Path
 
 import command
 import torch
-from product import NoReport, report_of
+from product import NoReport
 from recordings import DATA, SAMPLES, Truth, recordings, truths, where
+from sweeps import Place, add_runs, kept_in
 
 from pindiag import api
 from pindiag.model import Finding, Report
@@ -96,20 +98,19 @@ def accelerator_of(report: Report) -> bool:
     return any(fact.name == "accelerator_present" and bool(fact.value) for fact in report.facts)
 
 
-def live(only: Sequence[str], budget: str, further: Sequence[str]) -> Iterator[Case]:
+def live(only: Sequence[str], options: Sequence[str], runs: Path | None) -> Iterator[Case]:
     """Samples whose truth is known on this machine, swept one after the other."""
     place = where(torch.cuda.is_available())
     for sample, places in truths().items():
         if place in places and (not only or sample in only):
-            yield swept(sample, place, places[place], ["--budget", budget, *further])
+            yield swept(sample, place, places[place], options, runs)
 
 
-def swept(sample: str, place: str, truth: Truth, options: Sequence[str]) -> Case:
+def swept(sample: str, place: str, truth: Truth, options: Sequence[str], runs: Path | None) -> Case:
     """One sample, run as a user does. A script that fails by itself leaves a report too."""
-    with tempfile.TemporaryDirectory(prefix="pindiag-") as folder:
-        run = Path(folder) / sample
+    with kept_in(runs) as folder:
         try:
-            report = report_of([str(SAMPLES / f"{sample}.py"), "--sweep", "-q", "-o", str(run), *options], run)
+            report = Place.of(SAMPLES / f"{sample}.py", folder).report(["--sweep", *options])
         except NoReport as error:
             return unmade(sample, place, str(error))
     return case(sample, place, truth, report)
@@ -138,6 +139,7 @@ def main() -> None:
     parser.add_argument("--budget", default="60s", help="of each sweep (default: %(default)s)")
     words = "judge the recordings in the folders of FOLDER (default: %(const)s)"
     parser.add_argument("--recorded", nargs="?", type=Path, const=DATA, metavar="FOLDER", help=words)
+    add_runs(parser)
     command.add_merge(parser)
     asked = parser.parse_args()
     unknown = set(asked.samples) - set(truths())
@@ -149,9 +151,9 @@ def main() -> None:
     elif asked.recorded:
         judged = recorded(asked.samples, asked.recorded)
     elif asked.quick:
-        judged = live(asked.samples or QUICK, QUICK_BUDGET, ["--no-verify"])
+        judged = live(asked.samples or QUICK, ["--budget", QUICK_BUDGET, "--no-verify"], asked.runs)
     else:
-        judged = live(asked.samples, asked.budget, [])
+        judged = live(asked.samples, ["--budget", asked.budget], asked.runs)
     cases: list[Case] = []
     with command.kept(asked.json) as figures:
         figures.update(summary(cases))

@@ -10,7 +10,8 @@ Prints {"within", "total", "cases": [{"sample", "fix", "stated", "stated_ci95", 
 Each sample is copied to a folder of its own and swept there as a user does. The fix is the one whose patch the report
 shows, "stated" its gain as the report has it. Then `pindiag run --verify-patch` measures the script as it was against
 the patched one in fresh processes, none of which chose or stated anything: "fresh". Last `pindiag apply` makes the
-change, and the patched script is swept again for --again.
+change, and the patched script is swept again for --again, in FOLDER/SAMPLE/again. What the FOLDER of --runs has of all
+this is taken as it is; the copy there is what it was when this ends.
 
 within: the two gains are estimates of one ratio, and do not differ significantly: their logarithms lie no further
 apart than both intervals explain, half-widths added as independent errors are, by their squares. Thus the fresh point
@@ -35,7 +36,6 @@ import io
 import math
 import shutil
 import sys
-import tempfile
 import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -47,6 +47,7 @@ import msgspec
 import torch
 from product import NoReport, pindiag, report_of
 from recordings import SAMPLES, truths, where
+from sweeps import Place, add_runs, kept_in
 
 from pindiag import race
 from pindiag.journal import PATCHED_TRIAL, Journal
@@ -125,30 +126,24 @@ def is_proposed_again(first: Fix, report: Report) -> bool:
 # ------------------------------------------------------------------------------------------------------ measuring
 
 
-def measured(script: Path, options: Lengths, folder: Path) -> Case:
+def measured(script: Path, options: Lengths, runs: Path) -> Case:
     """One sample: swept, its patch verified and applied, swept again."""
-    copy, run = folder / script.name, folder / "run"
-    shutil.copy2(script, copy)
+    place = Place.of(script, runs)
     case = {"sample": script.stem} | EMPTY
     try:
-        report = report_of(words(copy, run, options.sweep), run)
+        report = place.report(["--sweep", *options.sweep])
         fix = main_fix(report)
         case |= stated(fix, report)
         if fix is None or fix.patch is None:
             return case | {"why": why_without_patch(fix, report)}
-        report = report_of(["--verify-patch", str(run), "-q", *options.pairs], run)
-        case |= compared(fix, alike(report.patch_verification, run, case["stated_epochs"] is not None))
-        case["applies"] = applied(copy, run)
-        again = folder / "again"
-        report = report_of(words(copy, again, options.again), again)
-        return case | {"proposed_again": is_proposed_again(fix, report)}
+        if report.patch_verification is None:
+            report = report_of(["--verify-patch", str(place.run), "-q", *options.pairs], place.run)
+        case |= compared(fix, alike(report.patch_verification, place.run, case["stated_epochs"] is not None))
+        again = Place(place.folder / "again", place.name)
+        case["applies"] = applied(place, again.script)
+        return case | {"proposed_again": is_proposed_again(fix, again.report(["--sweep", *options.again]))}
     except NoReport as error:
         return case | {"why": str(error)}
-
-
-def words(script: Path, run: Path, options: Sequence[str]) -> list[str]:
-    """What a sweep is asked."""
-    return [str(script), "--sweep", "-q", "-o", str(run), *options]
 
 
 def stated(fix: Fix | None, report: Report) -> Case:
@@ -193,11 +188,22 @@ def compared(fix: Fix, fresh: PatchVerification | None) -> Case:
     return found | {"within": bool(within), "why": why}
 
 
-def applied(script: Path, run: Path) -> bool:
-    """Whether `pindiag apply` makes the change, and makes it well."""
-    before = script.read_text()
-    done = pindiag(["apply", str(run), "--yes"], run.parent)
-    return done.returncode == 0 and is_sound(before, script.read_text())
+def applied(place: Place, patched: Path) -> bool:
+    """Whether `pindiag apply` makes the change, and makes it well.
+
+    Args:
+        place: of the run; its script is afterwards what it was, for whoever looks at the run next.
+        patched: where the script with the change is left; one that is there is judged as it is.
+    """
+    before = place.script.read_text()
+    if not patched.exists():
+        patched.parent.mkdir(exist_ok=True)
+        try:
+            pindiag(["apply", str(place.run), "--yes"], place.folder)
+            shutil.copy2(place.script, patched)
+        finally:
+            place.script.write_text(before)
+    return is_sound(before, patched.read_text())
 
 
 def summary(cases: Sequence[Case]) -> Case:
@@ -214,8 +220,8 @@ def judged(asked: argparse.Namespace) -> Iterator[Case]:
     options = QUICK if asked.quick else lengths(asked.budget, asked.pairs, asked.again)
     scripts = [SLOW_STORE] if asked.quick else [SAMPLES / f"{name}.py" for name in asked.samples or helped()]
     for script in scripts:
-        with tempfile.TemporaryDirectory(prefix="pindiag-") as folder:
-            found = measured(script, options, Path(folder))
+        with kept_in(asked.runs) as runs:
+            found = measured(script, options, runs)
         said = "{sample}: {fix} stated {stated} {stated_ci95}, fresh {fresh} {fresh_ci95}, within: {within} {why}"
         print(said.format_map(found), file=sys.stderr)
         yield found
@@ -234,6 +240,7 @@ def main() -> None:
     parser.add_argument("--budget", default="90s", help="of the sweep (default: %(default)s)")
     parser.add_argument("--pairs", default="90s", help="of the fresh pairs (default: %(default)s)")
     parser.add_argument("--again", default="30s", help="of the second sweep (default: %(default)s)")
+    add_runs(parser)
     command.add_merge(parser)
     asked = parser.parse_args()
     unknown = set(asked.samples) - set(truths())

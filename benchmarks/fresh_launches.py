@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pindiag import __version__
-from pindiag.journal import Journal
+from pindiag.journal import Journal, Launch
 from pindiag.launch.cpus import usable_cpus
+from pindiag.launch.resume import prepare
 from pindiag.launch.session import Session
 from pindiag.launch.surroundings import Decide
 from pindiag.model import AnyRecord, BlockOrder, LaunchOrder, NextBlocks, RunSpec, Treatment
@@ -73,19 +74,62 @@ def of_treatment(treatment: Treatment, turn: int, number: int, seconds: float) -
 
 
 def launch_all(spec: RunSpec, orders: Iterable[LaunchOrder], folder: Path) -> Journal:
-    """Launch them one after another in a run directory of their own."""
-    return conduct(spec, InOrder(orders), folder)
+    """Launch them one after another in a run directory of their own.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted.
+    """
+    journal = conduct(spec, InOrder(orders), folder)
+    end_if_interrupted(journal)
+    return journal
+
+
+def launch_missing(spec: RunSpec, orders: Iterable[LaunchOrder], folder: Path) -> Journal:
+    """Launch those that a run directory has not, all where there is none; interrupted, what was launched."""
+    if not RunDirectory(folder).spec_path.is_file():
+        return conduct(spec, InOrder(orders), folder)
+    directory = RunDirectory.open(folder)
+    prepare(directory)
+    there = {_turn(launch.order) for launch in ran(Journal(directory.records())) if launch.order is not None}
+    return _conduct(spec, InOrder(order for order in orders if _turn(order) not in there), directory)
 
 
 def conduct(spec: RunSpec, plan: Decide, folder: Path) -> Journal:
     """Launch what a plan asks for, until it asks for nothing, in a run directory of their own.
 
-    Raises:
-        KeyboardInterrupt: the user interrupted.
+    Interrupted, it is what was launched.
     """
     directory = RunDirectory.create(folder)
     directory.write_spec(spec)
+    return _conduct(spec, plan, directory)
+
+
+def _conduct(spec: RunSpec, plan: Decide, directory: RunDirectory) -> Journal:
     session = Session(spec, directory, on_record=lambda _: None)
-    if session.run(plan).status == "interrupted":
-        raise KeyboardInterrupt
+    session.run(plan)
     return Journal(session.records)
+
+
+def _turn(order: LaunchOrder) -> tuple[int, str]:
+    block = order.blocks[0]
+    return block.round, block.trial
+
+
+def ran(journal: Journal) -> list[Launch]:
+    """The launches that were not cut before they gave what they were for."""
+    return [launch for launch in journal.launches if launch.ended is not None and not launch.lost]
+
+
+def is_interrupted(journal: Journal) -> bool:
+    """Whether the user ended it."""
+    return journal.ended is not None and journal.ended.status == "interrupted"
+
+
+def end_if_interrupted(journal: Journal) -> None:
+    """Let an interruption that ended these launches end the benchmark too.
+
+    Raises:
+        KeyboardInterrupt: there was one.
+    """
+    if is_interrupted(journal):
+        raise KeyboardInterrupt

@@ -6,7 +6,8 @@
 Packs what the run wrote (journals, rings, traces, sources, report.json, summary.md), so that a report can be made of it
 again, and adds a line to recordings.toml beside the archive: when, where, with which torch and by which command.
 Paths of the interpreter, of this checkout, of the home and of the run, and the host's name are replaced; the product
-redacts its reports itself. Interrupted or terminated, it lets the run write its partial report, and packs that.
+redacts its reports itself. Interrupted or terminated, it lets the run write its partial report, and packs that. A run
+that the FOLDER of --runs has already is packed as it is, with the command that made it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import socket
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from command import at_dashes
+from sweeps import Place, add_runs, kept_in
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "samples"
@@ -47,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-sweep", action="store_true", help="the script as written alone")
     made.add_argument("--no-verify", action="store_true", help="no fresh launches of the winner")
     made.add_argument("--fresh", action="store_true", help="every treatment in launches of its own")
-    made.add_argument("--runs", type=Path, metavar="FOLDER", help="keep the run directory there")
+    add_runs(made)
     return made
 
 
@@ -60,27 +61,23 @@ def options(asked: argparse.Namespace) -> list[str]:
     return chosen + (["--grid", asked.grid] if asked.grid else [])
 
 
-def words(asked: argparse.Namespace, run: Path, arguments: Sequence[str]) -> list[str]:
-    """The product's command line."""
-    script = str(SAMPLES / f"{asked.sample}.py")
-    return ["run", script, "-v", "-o", str(run), "--force", *options(asked), "--", *arguments]
-
-
-def to_its_end(command: Sequence[str]) -> int:
-    """Run a command and hand on the signals that would end this process; its exit code.
+def to_its_end(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command of pindiag before the user's eyes, and hand on the signals that would end this process.
 
     It has a session of its own, so that a terminal's Ctrl-C reaches it once.
     """
-    with subprocess.Popen(command, start_new_session=True) as child:
+    command = [sys.executable, "-m", "pindiag", *words]
+    with subprocess.Popen(command, cwd=folder, start_new_session=True) as child:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda received, _: child.send_signal(received))
-        return child.wait()
+        return subprocess.CompletedProcess(command, child.wait(), "", "")
 
 
-def stand_ins(run: Path) -> dict[str, str]:
+def stand_ins(place: Place, name: str) -> dict[str, str]:
     """What names this machine, and what is written instead; what lies within another comes first."""
     replaced = {
-        str(run): f"/runs/{run.name}",
+        str(place.run): f"/runs/{name}",
+        str(place.folder): "/project/samples",
         sys.executable: "/usr/bin/python3",
         sys.prefix: "/usr",
         str(ROOT): "/project",
@@ -109,17 +106,18 @@ def read(path: Path, replaced: Mapping[str, str]) -> bytes:
     return content
 
 
-def pack(run: Path, archive: Path) -> None:
+def pack(place: Place, archive: Path) -> None:
     """Write what there is of a run directory into an archive, whose folder has the archive's name."""
-    replaced = stand_ins(run)
+    run, name = place.run, archive.name.partition(".")[0]
+    replaced = stand_ins(place, name)
     archive.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(archive, "w:xz", preset=9) as packed:
-        for name in PACKED:
-            found = run / name
+        for part in PACKED:
+            found = run / part
             files = sorted(each for each in found.rglob("*") if each.is_file()) if found.is_dir() else [found]
             for path in filter(Path.is_file, files):
                 content = read(path, replaced)
-                member = tarfile.TarInfo(f"{archive.name.partition('.')[0]}/{path.relative_to(run)}")
+                member = tarfile.TarInfo(f"{name}/{path.relative_to(run)}")
                 member.size = len(content)
                 packed.addfile(member, io.BytesIO(content))
 
@@ -148,28 +146,32 @@ def note(index: Path, name: str, told: str) -> None:
 
 
 def record(asked: argparse.Namespace, arguments: Sequence[str], runs: Path) -> int:
-    """Run the sample, and pack what it leaves; the exit code of the run."""
+    """Run the sample unless that is done, and pack what it left; the exit code of the run.
+
+    Raises:
+        SystemExit: the run is there, but not by which command it was made.
+    """
     name = asked.name or asked.sample
-    run = (runs / name).resolve()
-    code = to_its_end([sys.executable, "-m", "pindiag", *words(asked, run, arguments)])
-    if run.is_dir():
-        pack(run, asked.out / f"{name}.tar.xz")
-    if (run / "run.json").is_file():
-        script = f"samples/{asked.sample}.py"
-        own = ["--", *arguments] if arguments else []
-        told = line(name, run, ["pindiag", "run", script, *options(asked), *own])
+    place = Place.of(SAMPLES / f"{asked.sample}.py", runs)
+    made = place.ensure(options(asked), arguments, start=to_its_end, tells="-v")
+    if made is None:
+        raise SystemExit(f"the run of {asked.sample} is there, but not its command: {place.folder}/swept.json")
+    if place.run.is_dir():
+        pack(place, asked.out / f"{name}.tar.xz")
+    if (place.run / "run.json").is_file():
+        told = line(name, place.run, made.command_of(f"samples/{asked.sample}.py"))
         note(asked.out / INDEX, name, told)
-    return code
+    return made.exit_code
 
 
 def main() -> int:
     """Record the sample named on the command line; the exit code is the run's."""
     own, arguments = at_dashes(sys.argv[1:])
     asked = parser().parse_args(own)
-    if asked.runs:
-        return record(asked, arguments, asked.runs)
-    with tempfile.TemporaryDirectory(prefix="pindiag-") as runs:
-        return record(asked, arguments, Path(runs))
+    if not (SAMPLES / f"{asked.sample}.py").is_file():
+        parser().error(f"samples/ has no {asked.sample}.py")
+    with kept_in(asked.runs) as runs:
+        return record(asked, arguments, runs)
 
 
 if __name__ == "__main__":

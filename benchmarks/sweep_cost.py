@@ -5,15 +5,18 @@
 
 Prints {"cases": [{"sample", "wall_ratio", "regret", "regret_ci95", ...}]}.
 
-wall_ratio: wall time of `pindiag run --sweep --no-verify` over that of an exhaustive grid: at least 12 configurations
-in `--rounds` rounds, each a fresh launch with a block of the sweep's own counted length. Of these rounds `--launched`
-are really launched, and their wall time is scaled to all (`grid`: configurations, rounds, rounds launched, wall time as
-scaled). With --quick the other side is a run which gives every counted block of the sweep a launch of its own, each
-reckoned from a single one that was measured.
+wall_ratio: wall time of `pindiag run --sweep`, without the launches that verify (`wall_s` and `verification_s`), over
+that of an exhaustive grid, which verifies nothing either: at least 12 configurations in `--rounds` rounds, each a fresh
+launch with a block of the sweep's own counted length. Of these rounds `--launched` are really launched, and their wall
+time is scaled to all (`grid`: configurations, rounds, launches that ran, rounds of them that are complete, wall time as
+scaled). Interrupted, what ran is scaled; with --runs the same command goes on with the launches that are missing. With
+--quick the sweep is one with --no-verify, and the other side is a run which gives every counted block of the sweep a
+launch of its own, each reckoned from a single one that was measured.
 
 regret: how much longer the recommended configuration takes than the best one of the grid: 0.03 is 3 %. The best one is
 chosen on odd rounds of the grid and compared with the recommended one on even rounds, and the other way round, so that
-no round judges what it has chosen. With --quick two targets consist of waits of known length, so that the truth is
+no round judges what it has chosen; only complete rounds count. Where a tweak leads, the configuration that is
+recommended beside it is judged. With --quick two targets consist of waits of known length, so that the truth is
 arithmetic.
 """
 
@@ -22,19 +25,18 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import command
-from fresh_launches import as_written, launch_all, of_treatment, spec_of
+from fresh_launches import as_written, end_if_interrupted, launch_all, launch_missing, of_treatment, ran, spec_of
+from sweeps import Place, add_runs, kept_in
 
-from pindiag.journal import Journal
+from pindiag.journal import Journal, Launch
 from pindiag.model import Block, Configuration, LaunchOrder, Treatment
 from pindiag.plan.grid import asked_treatments, parse_grid, whole_grid
 from pindiag.plan.treatments import baseline_treatment, treatment
@@ -107,12 +109,22 @@ class Swept:
     @property
     def around_s(self) -> float:
         """What the run took outside its launches: the product's own start, its report."""
-        return self.wall_s - launched_s(self.journal)
+        return self.wall_s - launched_s(self.journal.launches)
+
+    @property
+    def verification_s(self) -> float:
+        """What the launches took that verify."""
+        return launched_s(launch for launch in self.journal.launches if launch.purpose == "verify")
+
+    @property
+    def search_s(self) -> float:
+        """What the run took without them."""
+        return self.wall_s - self.verification_s
 
 
-def launched_s(journal: Journal) -> float:
+def launched_s(launches: Iterable[Launch]) -> float:
     """Seconds spent in launches."""
-    return sum(launch.ended.seconds for launch in journal.launches if launch.ended is not None)
+    return sum(launch.ended.seconds for launch in launches if launch.ended is not None)
 
 
 def beside_block_s(journal: Journal) -> float:
@@ -143,13 +155,18 @@ def choose(rates: Sequence[Rate], baseline: str) -> str:
     return max({baseline: 1.0, **ratios}.items(), key=lambda item: item[1])[0]
 
 
-def regret(journal: Journal, recommended: str) -> tuple[float | None, Interval | None]:
+def complete_rounds(launches: Iterable[Launch], size: int) -> set[int]:
+    """The rounds in which all of a grid of this size ran."""
+    return {turn for turn, count in Counter(launch.round for launch in launches).items() if count >= size}
+
+
+def regret(journal: Journal, recommended: str, rounds: Collection[int]) -> tuple[float | None, Interval | None]:
     """How much longer the recommended configuration takes than the best one, in rounds that did not choose it.
 
-    None where there is only one round, or none that has both.
+    Only the rounds named count. None where there is only one, or none that has both.
     """
     competing = {name for name, made in journal.treatments.items() if made.competes}
-    rates = [rate for rate in journal.rates("discover", "round") if rate.trial in competing]
+    rates = [rate for rate in journal.rates("discover", "round") if rate.trial in competing and rate.round in rounds]
     halves = [[rate for rate in rates if rate.round % 2 == parity] for parity in (0, 1)]
     if not all(halves):
         return None, None
@@ -208,34 +225,36 @@ def _beyond_one(mean: Mean) -> tuple[float, Interval | None]:
 # ------------------------------------------------------------------------------------------------------ measuring
 
 
-def sweep(target: Path, folder: Path, words: Sequence[str], arguments: Sequence[str]) -> Swept:
-    """Sweep as a user does.
+def sweep(place: Place, words: Sequence[str], arguments: Sequence[str]) -> Swept:
+    """Sweep as a user does, unless that is done.
 
     Raises:
-        SystemExit: it failed, or recommends nothing.
+        SystemExit: it failed, or recommends nothing, or nobody wrote down how long it took.
     """
-    line = [sys.executable, "-m", "pindiag", "run", str(target), "--sweep", "-q", "-o", str(folder)]
-    began = time.perf_counter()
-    done = subprocess.run([*line, *words, "--", *arguments], capture_output=True, text=True, check=False)
-    wall_s = time.perf_counter() - began
-    if done.returncode != 0:
-        raise SystemExit(f"the sweep of {target} failed with {done.returncode}:\n{done.stdout}{done.stderr}")
-    directory = RunDirectory.open(folder)
+    made = place.ensure(["--sweep", *words], arguments)
+    if made is None:
+        raise SystemExit(f"the sweep of {place.name} is there, but not how long it took: {place.folder}/swept.json")
+    if made.exit_code != 0:
+        raise SystemExit(f"the sweep of {place.name} failed with {made.exit_code}: {made.said}")
+    directory = RunDirectory.open(place.run)
     recommendation = directory.read_report().recommendation
     if recommendation is None:
-        raise SystemExit(f"the sweep of {target} recommends nothing:\n{done.stdout}{done.stderr}")
-    return Swept(wall_s, recommendation.configuration, recommendation.trial, Journal(directory.records()))
+        raise SystemExit(f"the sweep of {place.name} recommends nothing")
+    return Swept(made.wall_s, recommendation.configuration, recommendation.trial, Journal(directory.records()))
 
 
-def case(name: str, swept: Swept, fresh_s: float, lost: tuple[float | None, Interval | None]) -> dict[str, object]:
-    """One row of what is printed."""
+def case(
+    name: str, swept: Swept, fresh_s: float | None, lost: tuple[float | None, Interval | None]
+) -> dict[str, object]:
+    """One row of what is printed; without the other side's wall time there is no ratio."""
     return {
         "sample": name,
-        "wall_ratio": swept.wall_s / (swept.around_s + fresh_s),
+        "wall_ratio": None if fresh_s is None else swept.search_s / (swept.around_s + fresh_s),
         "regret": lost[0],
         "regret_ci95": lost[1],
         "recommended": swept.recommended,
-        "wall_s": swept.wall_s,
+        "wall_s": swept.search_s,
+        "verification_s": swept.verification_s,
         "blocks": len(swept.blocks),
     }
 
@@ -250,7 +269,11 @@ def quick(folder: Path) -> list[dict[str, object]]:
     """Sweep the planted targets while one fresh launch is measured; they wait far more than they compute."""
     target = PLANTED[0]
     with ThreadPoolExecutor() as pool:
-        sweeps = [pool.submit(sweep, WAITS, folder / each.name, quick_words(each), each.arguments) for each in PLANTED]
+        places = [Place.of(WAITS, folder / each.name) for each in PLANTED]
+        sweeps = [
+            pool.submit(sweep, place, quick_words(each), each.arguments)
+            for each, place in zip(PLANTED, places, strict=True)
+        ]
         fresh = launch_all(spec_of(WAITS, target.arguments), [as_written(1.0)], folder / "fresh")
         ended = [each.result() for each in sweeps]
     beside_s = beside_block_s(fresh)
@@ -261,42 +284,43 @@ def quick(folder: Path) -> list[dict[str, object]]:
     return cases
 
 
-def full(name: str, asked: argparse.Namespace, arguments: Sequence[str], folder: Path) -> dict[str, object]:
-    """Sweep a sample, then launch an exhaustive grid of it.
+def full(
+    name: str, asked: argparse.Namespace, arguments: Sequence[str], runs: Path
+) -> tuple[dict[str, object], Journal]:
+    """Sweep a sample, then launch an exhaustive grid of it: its row, and the grid's launches.
 
     Raises:
         SystemExit: the sweep failed, or recommends nothing.
     """
-    script = SAMPLES / f"{name}.py"
-    words = [
-        "--no-verify",
-        "--budget",
-        asked.budget,
-        "--rounds",
-        str(asked.rounds),
-        *(["--grid", asked.grid] if asked.grid else []),
-    ]
-    swept = sweep(script, folder / name, words, arguments)
-    found, spec = swept.journal.chosen, spec_of(script, arguments)
+    place = Place.of(SAMPLES / f"{name}.py", runs)
+    named = ["--grid", asked.grid] if asked.grid else []
+    swept = sweep(place, ["--budget", asked.budget, "--rounds", str(asked.rounds), *named], arguments)
+    found, spec = swept.journal.chosen, spec_of(place.script, place.arguments)
     if found is None:
-        raise SystemExit(f"the sweep of {script} found no loader")
+        raise SystemExit(f"the sweep of {name} found no loader")
     grid = exhaustive(found.configuration, spec.usable_cpus, found.accelerator, asked.against)
     known = {made.id for made in grid}
     grid += [
         made for made in swept.journal.treatments.values() if made.id == swept.recommended and made.id not in known
     ]
-    fresh = launch_all(spec, in_rounds(grid, asked.launched, block_s(swept.journal)), folder / f"{name}-fresh")
-    whole_s = launched_s(fresh) / asked.launched * asked.rounds
+    fresh = launch_missing(spec, in_rounds(grid, asked.launched, block_s(swept.journal)), place.folder / "grid")
+    return against_grid(name, swept, fresh, len(grid), asked.rounds), fresh
+
+
+def against_grid(name: str, swept: Swept, fresh: Journal, size: int, rounds: int) -> dict[str, object]:
+    """The row of a sweep beside what ran of so many rounds of a grid of this size."""
+    launches = ran(fresh)
+    complete = complete_rounds(launches, size)
+    whole_s = launched_s(launches) / len(launches) * size * rounds if launches else None
     figures = {
-        "configurations": len(grid),
-        "rounds": asked.rounds,
-        "launched_rounds": asked.launched,
+        "configurations": size,
+        "rounds": rounds,
+        "launches": len(launches),
+        "launched_rounds": len(complete),
         "wall_s": whole_s,
     }
-    return case(name, swept, whole_s, regret(fresh, swept.recommended)) | {
-        "grid": figures,
-        "tried": tried(swept.journal),
-    }
+    lost = regret(fresh, swept.recommended, complete)
+    return case(name, swept, whole_s, lost) | {"grid": figures, "tried": tried(swept.journal)}
 
 
 def line(row: Mapping[str, object]) -> str:
@@ -316,7 +340,7 @@ def tried(journal: Journal) -> int:
 
 
 def main() -> None:
-    """Measure and print; interrupted, the samples that are done."""
+    """Measure and print; interrupted, what was measured so far."""
     parser = command.parser(__doc__, quick="two targets with planted waits, in less than a minute")
     parser.add_argument("samples", nargs="*", help="names of scripts in samples/; what follows -- are their arguments")
     parser.add_argument("--budget", default="5m")
@@ -324,17 +348,19 @@ def main() -> None:
     parser.add_argument("--launched", type=int, default=6, help="rounds of the exhaustive grid that are launched")
     parser.add_argument("--grid", help="what to sweep; default: pindiag's own choice")
     parser.add_argument("--against", help="what the exhaustive grid holds; default: all that pindiag could try there")
+    add_runs(parser)
     own, arguments = command.at_dashes(sys.argv[1:])
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
-    with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cases = quick(folder) if asked.quick else []
+    with command.kept(asked.json) as figures, kept_in(asked.runs) as runs:
+        cases = quick(runs) if asked.quick else []
         figures["cases"] = cases
         for sample in [] if asked.quick else asked.samples:
-            cases.append(full(sample, asked, arguments, folder))
-            print(line(cases[-1]), file=sys.stderr)
+            row, fresh = full(sample, asked, arguments, runs)
+            cases.append(row)
+            print(line(row), file=sys.stderr)
+            end_if_interrupted(fresh)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@
 
 Prints {"cases": [{"sample", "ratio_to_best_advice", "ci95", "same", ...}]}.
 
-Each sample is swept as a user does, verification included. Then every rule's configuration and the recommended one run
-in fresh launches, one block each, in rounds of random order. Odd rounds choose the best advice: all rules at first,
-then those that are not shown to be slower than the best. Even rounds measure: the recommendation beside the advice that
-leads. The ratio is that of throughputs, paired within even rounds, with its 95 % interval; rounds go on until its
-half-width is 5 %, or to --rounds. Where the recommendation is the best advice itself, the ratio is 1 and nothing is
-measured: "same" says so.
+Each sample is swept as a user does, verification included, unless the FOLDER of --runs has its sweep. Then every rule's
+configuration and the recommended one run in fresh launches, one block each, in rounds of random order. Odd rounds
+choose the best advice: all rules at first, then those that are not shown to be slower than the best. Even rounds
+measure: the recommendation beside the advice that leads. The ratio is that of throughputs, paired within even rounds,
+with its 95 % interval; rounds go on until its half-width is 5 %, or to --rounds. Where the recommendation is the best
+advice itself, the ratio is 1 and nothing is measured: "same" says so. Interrupted, what ran until then counts, without
+the odd round that was cut.
 
 The rules: the script as written; pin_memory with non_blocking; a worker a CPU of the machine; half as many; 4 workers;
 torch.get_num_threads() workers that persist, pinned where there is a GPU, as an article's `create_optimal_dataloader`
@@ -32,8 +33,9 @@ from pathlib import Path
 
 import command
 import torch
-from fresh_launches import FreshOnly, conduct, of_treatment, spec_of
+from fresh_launches import FreshOnly, conduct, end_if_interrupted, is_interrupted, of_treatment, spec_of
 from sweep_cost import SAMPLES, WAITS, Planted, Swept, sweep
+from sweeps import Place, add_runs, kept_in
 
 from pindiag.journal import Journal
 from pindiag.model import AnyRecord, LaunchOrder, RunSpec, Treatment
@@ -116,6 +118,11 @@ class Standings:
         self._advice = list(advice)
 
     @property
+    def has_chosen(self) -> bool:
+        """Whether any round did."""
+        return bool(self._odd)
+
+    @property
     def choosing(self) -> int:
         """How many rounds have chosen so far."""
         return len({rate.round for rate in self._odd})
@@ -192,8 +199,10 @@ class Rounds(FreshOnly):
         self._turns: list[str] = []
 
     def standings(self, journal: Journal) -> Standings:
-        """What is known."""
-        return Standings(journal.rates("round"), self._advice, self._recommended, self._limits)
+        """What is known; an odd round that was cut does not choose."""
+        cut = {self._round} if is_interrupted(journal) and self._round % 2 else set()
+        rates = [rate for rate in journal.rates("round") if rate.round not in cut]
+        return Standings(rates, self._advice, self._recommended, self._limits)
 
     def next_launch(self, records: Sequence[AnyRecord], /) -> LaunchOrder | None:
         """The next one of the running round, or the first of a new one."""
@@ -218,8 +227,8 @@ class Rounds(FreshOnly):
 # ------------------------------------------------------------------------------------------------------ measuring
 
 
-def launch(name: str, swept: Swept, spec: RunSpec, limits: Limits, folder: Path) -> dict[str, object]:
-    """Run the rounds for what was swept.
+def launch(name: str, swept: Swept, spec: RunSpec, limits: Limits, folder: Path) -> tuple[dict[str, object], Journal]:
+    """Run the rounds for what was swept: its row, and the launches.
 
     Raises:
         SystemExit: the sweep does not know the script's own configuration.
@@ -231,25 +240,36 @@ def launch(name: str, swept: Swept, spec: RunSpec, limits: Limits, folder: Path)
     made = {rule: treatment(baseline, changes) for rule, changes in named.items()}
     plan = Rounds(list(made.values()), swept.journal.treatments[swept.recommended], limits)
     journal = conduct(spec, plan, folder)
-    return case(name, swept, {rule: each.id for rule, each in made.items()}, plan.standings(journal), journal)
+    return case(name, swept, {rule: each.id for rule, each in made.items()}, plan.standings(journal), journal), journal
+
+
+UNKNOWN = dict.fromkeys(("ratio_to_best_advice", "ci95", "same", "best_advice", "best_rules", "measuring_rounds"))
 
 
 def case(name: str, swept: Swept, named: Mapping[str, str], known: Standings, journal: Journal) -> dict[str, object]:
-    """One row of what is printed."""
-    ratio = Mean(1.0, (1.0, 1.0), 0, None) if known.same else known.ratio
-    return {
+    """One row of what is printed; before a round has chosen, there is no best advice.
+
+    Raises:
+        SystemExit: no rule's configuration gave anything, though they ran to their end.
+    """
+    told: dict[str, object] = {
         "sample": name,
+        "recommended": swept.recommended,
+        "rules": dict(named),
+        "choosing_rounds": known.choosing,
+        "sweep_s": swept.wall_s,
+        "failed": failures(journal),
+    }
+    if is_interrupted(journal) and not known.has_chosen:
+        return told | UNKNOWN
+    ratio = Mean(1.0, (1.0, 1.0), 0, None) if known.same else known.ratio
+    return told | {
         "ratio_to_best_advice": None if ratio is None else ratio.value,
         "ci95": None if ratio is None else ratio.ci95,
         "same": known.same,
-        "recommended": swept.recommended,
         "best_advice": known.best,
         "best_rules": [rule for rule, trial in named.items() if trial == known.best],
-        "rules": dict(named),
-        "choosing_rounds": known.choosing,
         "measuring_rounds": 0 if ratio is None else ratio.count,
-        "sweep_s": swept.wall_s,
-        "failed": failures(journal),
     }
 
 
@@ -258,24 +278,33 @@ def failures(journal: Journal) -> dict[str, str]:
     return {
         each.treatment.id: each.ended.reason or each.ended.exit
         for each in journal.launches
-        if each.treatment is not None and each.ended is not None and not each.measured
+        if each.treatment is not None and each.ended is not None and not each.measured and not each.interrupted
     }
 
 
-def quick(folder: Path) -> list[dict[str, object]]:
-    """A target whose batches are dear to unpack, so that no rule helps."""
-    words = ["--no-verify", "--budget", "12s", "--rounds", "3", "--steps", "6", "--grid", "num_workers=0,1"]
-    swept = sweep(WAITS, folder / "sweep", words, PLANTED.arguments)
-    spec = spec_of(WAITS, PLANTED.arguments)
-    return [launch(PLANTED.name, swept, spec, QUICK, folder / "rounds")]
+@dataclass(frozen=True)
+class Asked:
+    """One script, and how it is swept and compared."""
+
+    name: str
+    script: Path
+    words: Sequence[str]
+    arguments: Sequence[str]
+    limits: Limits
 
 
-def full(name: str, words: Sequence[str], arguments: Sequence[str], limits: Limits, folder: Path) -> dict[str, object]:
-    """Sweep a sample, then run the rounds."""
-    script = SAMPLES / f"{name}.py"
-    swept = sweep(script, folder / name, words, arguments)
-    print(f"{name}: {swept.recommended} is recommended", file=sys.stderr)
-    return launch(name, swept, spec_of(script, arguments), limits, folder / f"{name}-rounds")
+QUICK_SWEEP = ("--no-verify", "--budget", "12s", "--rounds", "3", "--steps", "6", "--grid", "num_workers=0,1")
+PLANTED_ALONE = Asked(PLANTED.name, WAITS, QUICK_SWEEP, PLANTED.arguments, QUICK)
+"""A target whose batches are dear to unpack, so that no rule helps."""
+
+
+def compared(asked: Asked, runs: Path) -> tuple[dict[str, object], Journal]:
+    """Sweep a script, then run the rounds: its row, and their launches."""
+    place = Place.of(asked.script, runs)
+    swept = sweep(place, asked.words, asked.arguments)
+    print(f"{asked.name}: {swept.recommended} is recommended", file=sys.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        return launch(asked.name, swept, spec_of(place.script, place.arguments), asked.limits, Path(folder) / "rounds")
 
 
 def main() -> None:
@@ -287,18 +316,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=Limits.rounds, help=f"at most ({Limits.rounds})")
     parser.add_argument("--choosing", type=int, default=Limits.choosing, help=f"of these, at most ({Limits.choosing})")
     parser.add_argument("--seconds", type=float, default=Limits.seconds, help=f"counted a launch ({Limits.seconds})")
+    add_runs(parser)
     own, arguments = command.at_dashes(sys.argv[1:])
     asked = parser.parse_args(own)
     if not asked.quick and not asked.samples:
         parser.error("name samples, or give --quick")
     words = ["--budget", asked.budget, *(["--grid", asked.grid] if asked.grid else [])]
     limits = Limits(rounds=asked.rounds, choosing=asked.choosing, seconds=asked.seconds)
-    with command.kept(asked.json) as figures, tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        cases = quick(folder) if asked.quick else []
+    samples = [Asked(name, SAMPLES / f"{name}.py", words, arguments, limits) for name in asked.samples]
+    cases: list[dict[str, object]] = []
+    with command.kept(asked.json) as figures, kept_in(asked.runs) as runs:
         figures["cases"] = cases
-        for sample in [] if asked.quick else asked.samples:
-            cases.append(full(sample, words, arguments, limits, folder))
+        for each in [PLANTED_ALONE] if asked.quick else samples:
+            row, journal = compared(each, runs)
+            cases.append(row)
+            end_if_interrupted(journal)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import fixes
 import msgspec
 import product
 import pytest
+import sweeps
 
 from pindiag.analysis.patched import patch_verification
 from pindiag.fixes import patch_loader
@@ -141,6 +142,10 @@ def test_and_one_of_epochs_with_one_of_epochs(pairs):
     assert fixes.alike(None, run, whole=False) is None
 
 
+def steps() -> PatchVerification:
+    return msgspec.structs.replace(fresh(1.45, (1.4, 1.5)), epochs=None)
+
+
 def row(within: bool | None) -> dict[str, object]:
     return {"sample": "rows"} | fixes.EMPTY | {"within": within}
 
@@ -155,9 +160,11 @@ class Pretended:
 
     def __init__(self, monkeypatch, reports, after: str) -> None:
         self.asked: list[list[str]] = []
+        self.applied = 0
         self.reports = iter(reports)
         self.after = after
         monkeypatch.setattr(fixes, "report_of", self.report_of)
+        monkeypatch.setattr(sweeps.Place, "report", lambda place, options: self.report_of([place, *options], None))
         monkeypatch.setattr(fixes, "pindiag", self.apply)
         monkeypatch.setattr(fixes, "main_fix", lambda report: report.findings[0].fixes[0])
 
@@ -170,6 +177,7 @@ class Pretended:
 
     def apply(self, words, folder):
         assert words[0] == "apply"
+        self.applied += 1
         (folder / "train.py").write_text(self.after)
         return subprocess.CompletedProcess(words, 0)
 
@@ -195,7 +203,12 @@ def test_a_sample_is_swept_verified_changed_and_swept_again(monkeypatch, sample,
     verified = msgspec.structs.replace(swept, patch_verification=steps)
     told = Pretended(monkeypatch, [swept, verified, report(fix(pin_memory=True))], EDIT.after)
     case = fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder)
-    assert [words[0] for words in told.asked] == [str(folder / "train.py"), "--verify-patch", str(folder / "train.py")]
+    place = sweeps.Place(folder / "train", "train")
+    assert [words[0] for words in told.asked] == [
+        place,
+        "--verify-patch",
+        sweeps.Place(place.folder / "again", "train"),
+    ]
     assert [words[words.index("--budget") + 1] for words in told.asked] == ["9s", "8s", "7s"]
     assert case == {
         "sample": "train",
@@ -212,7 +225,24 @@ def test_a_sample_is_swept_verified_changed_and_swept_again(monkeypatch, sample,
         "proposed_again": False,
         "why": None,
     }
-    assert sample.read_text() == SOURCE
+    assert sample.read_text() == place.script.read_text() == SOURCE
+    assert (place.folder / "again" / "train.py").read_text() == EDIT.after
+
+
+def test_what_is_measured_and_changed_already_is_not_again(monkeypatch, sample, folder):
+    verified = msgspec.structs.replace(report(fix()), patch_verification=steps())
+    again = report(fix(pin_memory=True))
+    told = Pretended(monkeypatch, [verified, again, verified, again], EDIT.after)
+    cases = [fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder) for _ in range(2)]
+    assert cases[0] == cases[1]
+    assert (cases[0]["fresh"], cases[0]["applies"]) == (1.45, True)
+    assert (len(told.asked), told.applied) == (4, 1)
+
+
+def test_a_change_that_was_refused_does_not_apply(monkeypatch, sample, folder):
+    verified = msgspec.structs.replace(report(fix()), patch_verification=steps())
+    Pretended(monkeypatch, [verified, report(fix())], SOURCE)
+    assert fixes.measured(sample, fixes.lengths("9s", "8s", "7s"), folder)["applies"] is False
 
 
 def test_a_report_without_a_patch_ends_it(monkeypatch, sample, folder):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import record
 
+import pindiag
 from tests.toml import read_toml
 
 PRODUCT = """
@@ -47,7 +48,7 @@ while "--rows" in sys.argv:
 def recorder(tmp_path):
     package = tmp_path / "path" / "pindiag"
     package.mkdir(parents=True)
-    (package / "__init__.py").touch()
+    (package / "__init__.py").write_text(f"__path__.append({pindiag.__path__[0]!r})")
     (package / "__main__.py").write_text(PRODUCT)
 
     def start(*words: str) -> subprocess.Popen[bytes]:
@@ -57,16 +58,14 @@ def recorder(tmp_path):
     return start
 
 
-def asked(*given: str, arguments: tuple[str, ...] = ()) -> list[str]:
-    return record.words(record.parser().parse_args(given), Path("out/tabular_rows"), arguments)
+def asked(*given: str) -> list[str]:
+    return record.options(record.parser().parse_args(given))
 
 
-def test_a_sample_is_swept_with_its_own_arguments_last():
-    line = asked("out", "tabular_rows", "--grid", "num_workers=0,2", arguments=("--rows", "320"))
-    assert line[:2] == ["run", str(record.SAMPLES / "tabular_rows.py")]
+def test_a_sample_is_swept_with_what_is_asked():
+    line = asked("out", "tabular_rows", "--grid", "num_workers=0,2")
     assert "--sweep" in line
     assert line[line.index("--grid") + 1] == "num_workers=0,2"
-    assert line[-3:] == ["--", "--rows", "320"]
 
 
 def test_the_script_as_written_is_recorded_without_a_sweep():
@@ -117,13 +116,14 @@ def test_a_line_says_when_where_and_how_and_replaces_the_one_before(recorder, tm
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_ends_its_report_and_is_packed(recorder, tmp_path, number):
     running = recorder("out", "tabular_rows", "--runs", "runs", "--budget", "1m", "--", "--rows", "320")
-    journal = tmp_path / "runs" / "tabular_rows" / "journal" / "parent.jsonl"
+    journal = tmp_path / "runs" / "tabular_rows" / "run" / "journal" / "parent.jsonl"
     end = time.monotonic() + 30
     while not journal.exists() and time.monotonic() < end:
         time.sleep(0.02)
     running.send_signal(number)
     assert running.wait(timeout=30) == 130
     assert "tabular_rows/report.json" in names(tmp_path / "out" / "tabular_rows.tar.xz")
+    assert json.loads((tmp_path / "runs" / "tabular_rows" / "swept.json").read_text())["exit_code"] == 130
 
 
 def test_a_run_that_wrote_nothing_leaves_no_archive(tmp_path):

@@ -10,6 +10,7 @@ import versus_advice
 from versus_advice import Host, Limits, Rounds, Standings, rules
 
 from pindiag.journal import Journal
+from pindiag.model import RunEnded
 from pindiag.plan.treatments import treatment
 from pindiag.stats import Rate
 
@@ -146,6 +147,40 @@ def test_advice_that_fails_is_out_and_named(conduct):
 def test_a_recommendation_that_fails_has_no_ratio(conduct):
     known, _ = conduct(lambda made: 1000.0, {"num_workers": 0}, fails=("nw0-pin0-nb0",), limits=Limits(rounds=6))
     assert known.ratio is None
+
+
+@pytest.fixture
+def interrupted(script, baseline):
+    """Rounds of which so many launches ran before the user ended them, and what is known then."""
+
+    def run(launches: int):
+        advice = [treatment(baseline, changes) for changes in rules(HOST).values()]
+        plan = Rounds(advice, treatment(baseline, {"num_workers": 0}), Limits())
+        fake = script(baseline=baseline, noise=0.01, rate=lambda made: 1000 if made.num_workers == 0 else 500)
+        for _ in range(launches):
+            fake.run(plan.next_launch(fake.records))
+        journal = Journal([*fake.records, RunEnded(launch=0, t_ns=fake.now_ns, status="interrupted")])
+        return plan.standings(journal), journal
+
+    return run
+
+
+SWEPT = SimpleNamespace(recommended="nw0-pin0-nb0", wall_s=12.0)
+
+
+def test_interrupted_before_a_round_has_chosen_there_is_no_best_advice(interrupted):
+    known, journal = interrupted(4)
+    row = versus_advice.case("tabular_rows", SWEPT, {"as written": "nw2-pin0-nb0"}, known, journal)
+    assert (row["choosing_rounds"], row["best_advice"], row["ratio_to_best_advice"]) == (0, None, None)
+    whole = versus_advice.case("tabular_rows", SWEPT, {}, *interrupted(9))
+    assert row.keys() == whole.keys()
+
+
+def test_interrupted_later_the_complete_rounds_count(interrupted):
+    measured, journal = interrupted(7 + 2 + 3)
+    assert set(by_round(journal)) == {1, 2, 3}
+    assert (measured.choosing, measured.ratio.count) == (1, 1)
+    assert measured.ratio.value == pytest.approx(2, rel=0.1)
 
 
 def test_where_no_rule_can_be_launched_it_says_so(conduct, baseline):
