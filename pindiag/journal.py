@@ -327,7 +327,7 @@ class Journal:
         """
         blocks = self.blocks("verify")
         whole = not steady and all(block.epochs is not None for block in blocks)
-        rates = [(block, block.samples / block.seconds if whole else _steady_rate(block)) for block in blocks]
+        rates = [(block, block.samples / block.seconds if whole else steady_rate(block)) for block in blocks]
         return [
             Rate(round=block.round, trial=self.trial(block.trial), value=rate)
             for block, rate in rates
@@ -377,7 +377,7 @@ class Journal:
         return max((level for level in levels if level is not None), default=None)
 
 
-def _steady_rate(block: Block) -> float | None:
+def steady_rate(block: Block) -> float | None:
     """Of the steps after the queue had turned over; None where these are less than half of the epochs.
 
     The last steps of an epoch are flattered: nothing is left for the workers to do beside them.

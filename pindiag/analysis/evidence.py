@@ -12,7 +12,7 @@ from pindiag.analysis.samplers import Window, sampler_figures
 from pindiag.analysis.stages import Totals
 from pindiag.analysis.trace import Event
 from pindiag.analysis.workers import WorkerFigures, worker_figures
-from pindiag.journal import Journal, Launch, usable
+from pindiag.journal import Journal, Launch, steady_rate, usable
 from pindiag.model import (
     AnyRecord,
     Block,
@@ -108,7 +108,10 @@ def left_out(launch: Launch, block: Block) -> str | None:
 
 
 class TrialEvidence:
-    """What there is about one treatment; verification counts in nothing here, and live and fresh are never mixed."""
+    """What there is about one treatment; live and fresh are never mixed.
+
+    Verification counts in nothing here, but for what was compared over whole epochs only.
+    """
 
     def __init__(self, run: RunEvidence, treatment: Treatment) -> None:
         self.run = run
@@ -133,8 +136,22 @@ class TrialEvidence:
         return [launch for launch in self._raced if launch.isolation == self.isolation and self._tried(launch)]
 
     @property
+    def over_epochs_only(self) -> bool:
+        """Whether it had no turn in the race, since blocks of steps do not tell what it brings."""
+        return bool(self._verifying) and not any(self._planned(launch) or self._tried(launch) for launch in self._races)
+
+    @property
     def _raced(self) -> list[Launch]:
+        return self._verifying if self.over_epochs_only else self._races
+
+    @property
+    def _races(self) -> list[Launch]:
         return [launch for launch in self.run.journal.launches if launch.purpose in ("discover", "round")]
+
+    @property
+    def _verifying(self) -> list[Launch]:
+        launches = (launch for launch in self.run.journal.launches if launch.purpose == "verify")
+        return [launch for launch in launches if launch.treatment is not None and launch.treatment.id == self.id]
 
     def _tried(self, launch: Launch) -> bool:
         """Whether a launch ran it, was to run it next, or would not run it."""
@@ -166,8 +183,8 @@ class TrialEvidence:
 
     @cached_property
     def rates(self) -> list[float]:
-        """Samples a second, a value a block."""
-        return [block.samples / block.seconds for block in self.blocks]
+        """Samples a second, a value a block; of whole epochs, over the steps that a block of steps would count."""
+        return [steady_rate(block) or block.samples / block.seconds for block in self.blocks]
 
     @cached_property
     def sampler(self) -> SamplerFigures | None:

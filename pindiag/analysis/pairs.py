@@ -18,7 +18,7 @@ def between(analysis: Analysis) -> Callable[[str, str], Ratio | None]:
     rates = [
         Rate(block.round, block.trial, block.samples / block.seconds)
         for block in analysis.blocks
-        if block.id in raced and block.samples > 0 and block.seconds > 0
+        if block.id in raced and block.purpose != "verify" and block.samples > 0 and block.seconds > 0
     ]
 
     def compare(trial: str, over: str) -> Ratio | None:

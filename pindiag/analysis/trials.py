@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
+from pindiag import race
 from pindiag.analysis.disturbances import marks
 from pindiag.analysis.evidence import RunEvidence, TrialEvidence, left_out
 from pindiag.gate import safety, unsafe
@@ -21,6 +22,8 @@ from pindiag.model import (
     Trial,
 )
 from pindiag.stats import Mean, geometric_mean, median
+
+OVER_EPOCHS = "compared over whole epochs only: blocks of steps leave out the start of workers, which it saves"
 
 
 def trials(run: RunEvidence, ratios: Mapping[str, Mean]) -> list[Trial]:
@@ -85,7 +88,8 @@ def _status(
 ) -> tuple[Literal["measured", "failed", "skipped", "predicted"], str | None]:
     journal = evidence.run.journal
     if evidence.blocks:
-        return "measured", _not_recommended(evidence) or _left_early(evidence, racing)
+        over_epochs = OVER_EPOCHS if evidence.over_epochs_only else None
+        return "measured", _not_recommended(evidence) or over_epochs or _left_early(evidence, racing)
     if evidence.failure is not None:
         return "failed", evidence.failure
     reason = evidence.refused or journal.skipped.get(evidence.id)
@@ -124,6 +128,8 @@ def ratio_of(mean: Mean) -> Ratio:
 def _ratio(evidence: TrialEvidence, ratio: Mean | None) -> Ratio | None:
     if evidence.id == evidence.run.journal.baseline_id and evidence.blocks:
         return Ratio(ratio=1.0, ci95=(1.0, 1.0), rounds=len({block.round for block in evidence.blocks}))
+    if evidence.over_epochs_only:
+        ratio = race.verification(evidence.run.journal, evidence.id)
     return None if ratio is None else ratio_of(ratio)
 
 

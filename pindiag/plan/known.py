@@ -21,6 +21,7 @@ from pindiag.model import (
 )
 from pindiag.plan.batch_size import batch_sizes
 from pindiag.plan.grid import asked_treatments, default_treatments, parse_grid, whole_grid
+from pindiag.plan.living_on import living_on
 from pindiag.race import leader
 from pindiag.stats import FEWEST_FOR_INTERVAL
 
@@ -227,10 +228,22 @@ class Known:
 
     @cached_property
     def candidate(self) -> str | None:
-        """What is to be verified; None when that is the baseline, or nothing is asked."""
-        wanted = self.spec.sweep and self.spec.verify
-        ahead = leader(self.journal) if wanted else None
-        return None if ahead == self.journal.baseline_id else ahead
+        """What is to be verified: what leads, else workers that live on; None when there is neither, or not asked."""
+        if not (self.spec.sweep and self.spec.verify):
+            return None
+        if not self._leads_as_written:
+            return leader(self.journal)
+        return None if self.living_on is None else self.living_on.id
+
+    @cached_property
+    def living_on(self) -> Treatment | None:
+        """Workers that live on, where nothing else leads. A grid names what to try, and they need whole epochs."""
+        asked = self.spec.sweep and self.spec.verify and self.spec.steps is None and not self.spec.grid
+        return living_on(self.journal) if asked and self._leads_as_written else None
+
+    @cached_property
+    def _leads_as_written(self) -> bool:
+        return leader(self.journal) == self.journal.baseline_id
 
     # ------------------------------------------------------------------------------------------------------ orders
 

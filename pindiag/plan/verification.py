@@ -12,7 +12,7 @@ from functools import cached_property
 import msgspec
 
 from pindiag.journal import Launch
-from pindiag.model import BlockOrder, LaunchOrder
+from pindiag.model import BlockOrder, LaunchOrder, Treatment
 from pindiag.plan.budget import LEAST_S, LEAVING_S, VERIFICATION_SHARE, Budget
 from pindiag.plan.gates import to_gate
 from pindiag.plan.known import BLOCK_S, Known
@@ -30,6 +30,8 @@ SPARE = 1.1
 UPPER = (1 + CONFIDENCE) / 2
 EPOCHS = 2
 """Two show what is paid again with every epoch: start-up of workers, and validation between them."""
+EPOCHS_LIVED = 4
+"""As many, where they fit, for workers that live on: the first epoch pays their start either way."""
 LEAST_BATCHES = 2
 """An epoch of fewer has no step beside its first."""
 
@@ -53,6 +55,8 @@ class Verification:
         """The next launch of a pair; None when enough is known, or nothing is to be verified."""
         baseline, candidate = self._known.journal.baseline_id, self._candidate
         if baseline is None or candidate is None or self._known.out(candidate):
+            return None
+        if self._lives_on and not self._whole:
             return None
         number = max(self._pairs, default=1)
         turns = [baseline, candidate] if number % 2 else [candidate, baseline]
@@ -90,14 +94,24 @@ class Verification:
     def _candidate(self) -> str | None:
         return self._known.candidate
 
+    @property
+    def _lives_on(self) -> bool:
+        """Whether it is about workers that live on: blocks of steps would tell nothing of it."""
+        made = self._known.living_on
+        return made is not None and made.id == self._candidate
+
     def _order(self, trial: str, block: BlockOrder) -> LaunchOrder:
         return LaunchOrder(
             purpose="verify",
-            treatment=self._known.journal.treatments[trial],
+            treatment=self._made(trial),
             blocks=[block],
             natural_epochs=self._known.natural_epochs,
             gates=to_gate(self._known.journal, trial),
         )
+
+    def _made(self, trial: str) -> Treatment:
+        lives_on = self._known.living_on
+        return lives_on if lives_on and lives_on.id == trial else self._known.journal.treatments[trial]
 
     # ------------------------------------------------------------------------------------------------ whole epochs
 
@@ -117,8 +131,12 @@ class Verification:
             return False
         if any(block.epochs is None for launch in self._launches for block in launch.counted):
             return False
-        share_s = self.share * self._budget.whole_s / (2 * FEWEST_PAIRS)
-        return all(self._launch_s(trial, whole=True) <= share_s for trial in (self._known.baseline, candidate))
+        return all(self._launch_s(trial, whole=True) <= self._share_s for trial in (self._known.baseline, candidate))
+
+    @property
+    def _share_s(self) -> float:
+        """A launch's share of the budget."""
+        return self.share * self._budget.whole_s / (2 * FEWEST_PAIRS)
 
     @property
     def _answers_for_the_device(self) -> bool:
@@ -134,9 +152,11 @@ class Verification:
 
     @cached_property
     def _epochs(self) -> int:
-        """Two, or as many short ones as last as long as a block of steps."""
-        shortest_s = min(self._epoch_s(trial) for trial in (self._known.baseline, self._candidate or ""))
-        return max(EPOCHS, math.ceil(BLOCK_S / max(shortest_s, LEAST_S)))
+        """Two, or as many short ones as last as long as a block; for workers that live on, four where they fit."""
+        shortest_s = max(min(self._epoch_s(trial) for trial in (self._known.baseline, self._candidate or "")), LEAST_S)
+        fewest = max(EPOCHS, math.ceil(BLOCK_S / shortest_s))
+        fitting = int((self._share_s - LEAVING_S) / shortest_s) if self._lives_on else 0
+        return max(fewest, min(fitting, EPOCHS_LIVED))
 
     def _launch_s(self, trial: str, *, whole: bool | None = None) -> float:
         """What a launch takes of the budget: as an earlier one did, else as its epochs are reckoned."""
@@ -146,8 +166,12 @@ class Verification:
         return self._epochs * self._epoch_s(trial) + LEAVING_S if whole or self._whole else self._budget.launch_s
 
     def _epoch_s(self, trial: str) -> float:
-        """By the blocks and starts of workers so far; what the script does between its epochs is not known yet."""
+        """By the blocks and starts of workers so far; what the script does between its epochs is not known yet.
+
+        Workers that live on had no block: they are taken to be as slow as the script as written.
+        """
         journal = self._known.journal
+        trial = self._known.baseline if self._lives_on else trial
         step_s = [
             block.seconds / block.steps
             for block in journal.blocks("discover", "round")

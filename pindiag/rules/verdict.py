@@ -293,7 +293,8 @@ def _interval(effect: Effect) -> str:
 def _how_firm(fix: Fix, effect: Effect, facts: Facts) -> str:
     verification = facts.inputs.verification
     if effect.kind == "verified" and verification:
-        return f"verified by {verification.pairs} pairs of fresh launches"
+        over = " over whole epochs" if verification.epochs and verification.live_ratio is None else ""
+        return f"verified by {verification.pairs} pairs of fresh launches{over}"
     if effect.kind != "provisional":
         return effect.kind
     trial = trial_of(fix, facts)

@@ -88,6 +88,8 @@ class FakeScript:
     accelerator: str | None = None
     overhead_s: float = 0.6
     startup_s: float = 2.0
+    first_batch_ms: float = 200.0
+    """From asking for an iterator to its first batch."""
     between_s: float = 0.0
     """What it does between its epochs, e.g. validation."""
     hang_s: float = 30.0
@@ -171,7 +173,7 @@ class FakeScript:
                 iterator=1,
                 configuration=made,
                 startup_ms=50.0,
-                first_batch_ms=200.0,
+                first_batch_ms=self.first_batch_ms,
                 start_method="fork" if made.num_workers else None,
                 worker_pids=[9000 + worker for worker in range(made.num_workers)],
                 **self.born,

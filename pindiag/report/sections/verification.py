@@ -61,7 +61,7 @@ def _chosen_by(report: Report, made: Verification, chosen: str | None) -> list[S
         ratio = Ratio(ratio=made.live_ratio, ci95=made.live_ci95, rounds=_rounds(report, chosen, "live"))
         return [_side("live, in one process", report, chosen, "live", ratio)]
     trial = about.trial(report, chosen)
-    if trial is None or trial.versus_baseline is None:
+    if trial is None or trial.versus_baseline is None or not _blocks(report, chosen, "fresh"):
         return []
     return [_side("fresh, the rounds that chose it", report, chosen, "fresh", trial.versus_baseline)]
 
