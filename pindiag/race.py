@@ -140,7 +140,8 @@ def leader(journal: Journal) -> str | None:
     """What comes first, and is verified: the chosen configuration, or a tweak that gains clearly more.
 
     A tweak stands for a line of the user's code. Its gain is clearly more where its interval lies above that of the
-    configuration; where they overlap, arguments come before code.
+    configuration; where they overlap, arguments come before code. A tweak that changes arguments as well has to gain
+    clearly more than either alone.
     """
     best = chosen(journal)
     if best is None:
@@ -153,9 +154,17 @@ def _gains_more(journal: Journal, trial: str, ratio: Mean, best: str) -> bool:
     made = journal.treatments[trial]
     if made.kind != "tweak" or ratio.ci95 is None or not beyond_noise(ratio, floor(journal)[0]):
         return False
-    least = _interval(journal, best)[1]
+    alone = [mean.ci95[1] if mean.ci95 else mean.value for mean in _parts(journal, made)]
+    least = max([_interval(journal, best)[1], *alone])
     safe = unsafe(journal, made.configuration.id) is None
     return safe and ratio.ci95[0] > least and ratio.value > AS_GOOD_AS_THE_BEST
+
+
+def _parts(journal: Journal, made: Treatment) -> list[Mean]:
+    """What the arguments and the line of code of a tweak gain alone, where each was tried."""
+    alone = {made.configuration.id, f"{journal.baseline_id}+{made.tweak}"} - {made.id}
+    ratios = standings(journal) | beside(journal)
+    return [ratios[name] for name in alone if name in ratios]
 
 
 def _interval(journal: Journal, trial: str) -> tuple[float, float]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from pindiag.model import BlockLoad, LoaderChosen, Treatment
+from collections.abc import Mapping, Sequence
+
+from pindiag.model import BlockLoad, LoaderChosen, Treatment, Tweak
 from pindiag.plan.known import Known
+from pindiag.plan.prediction import CLEARLY
 from pindiag.plan.threads import Threads
 from pindiag.plan.treatments import (
     baseline_treatment,
@@ -11,19 +14,24 @@ from pindiag.plan.treatments import (
     host_batch,
     loader_only,
     serves_pinning,
+    under,
     with_fewer_intraop_threads,
     with_intraop_threads,
     with_lazy_sync,
     with_worker_affinity,
     with_worker_threads,
 )
-from pindiag.race import standings
+from pindiag.race import AS_GOOD_AS_THE_BEST, beside, beyond_noise, chosen, floor, standings
+from pindiag.stats import Mean
 
 CALLS_A_STEP = 1.0
 """Fewer synchronising calls than this cannot hold up every step."""
 
 PLAIN_THREADS = 3
 """Of a worker: it fetches, hands over, and gives out the descriptors of shared memory. More are of native libraries."""
+
+ROUNDS_TO_SUSPECT = 2
+"""Rounds after which a clear gain is taken for one, so that what is tried beside it has three of its own in time."""
 
 QUEUED_SHARE = 0.05
 """Of the CPU time that the target wanted, spent waiting for a CPU: below, its threads do not take CPUs from each other.
@@ -54,37 +62,75 @@ def transfers(found: LoaderChosen) -> bool:
 
 
 def tweaks(known: Known, threads: Threads) -> list[Treatment]:
+    """What each may bring alone, then what is tried beside the configuration that leads."""
+    found = known.journal.chosen
+    if found is None:
+        return []
+    alone = _alone(known, threads, found)
+    return [*alone, *_together(known, found, alone)]
+
+
+def _alone(known: Known, threads: Threads, found: LoaderChosen) -> list[Treatment]:
     """`intraop_threads` where a pin thread takes threads away, `lazy_sync` where every step waits for the device.
 
     What concerns the CPUs of workers is tried on the script as written, going by what the sampler saw beside it.
     """
-    found = known.journal.chosen
-    if found is None:
-        return []
     made = []
     pinned = _pinned(known, found)
     if threads.given_back is not None and pinned is not None:
         made.append(with_intraop_threads(pinned, threads.given_back))
     if transfers(found) and _syncs_per_step(known) >= CALLS_A_STEP:
-        made += [with_lazy_sync(each) for each in _waiting(known, found)]
+        made.append(with_lazy_sync(baseline_treatment(found.configuration)))
     return made + _on_cpus(known, found)
 
 
-def _waiting(known: Known, found: LoaderChosen) -> list[Treatment]:
-    """The script as written, and the best configuration that is shown to be faster.
+def _together(known: Known, found: LoaderChosen, alone: Sequence[Treatment]) -> list[Treatment]:
+    """The tweak of the script as written that gains most, and `lazy_sync`, with the configuration that leads.
 
-    What waits for the device may cost nothing until the loader keeps up: only what each mend gives alone, and both
-    together, tells two causes apart.
+    Only what each mend gives alone, and both together, tells two causes apart. What waits for the device need not gain
+    alone: it may cost nothing until the loader keeps up. What was tried with one configuration is tried with no other.
     """
-    own, treatments = baseline_treatment(found.configuration), known.journal.treatments
-    tried = (made.id.partition("+")[0] for made in treatments.values() if made.tweak == "lazy_sync")
-    earlier = next((name for name in tried if name != own.id), None)
-    if earlier is not None:
-        return [own, treatments[earlier]]
-    faster = {name: ratio.value for name, ratio in standings(known.journal).items() if ratio.ci95 and ratio.ci95[0] > 1}
-    live = [name for name in faster if name != own.id and not known.runs_fresh(treatments[name])]
-    best = max(live, key=lambda name: faster[name], default=None)
-    return [own] if best is None else [own, treatments[best]]
+    own, gaining = found.configuration, _gaining(known)
+    tried = {
+        made.tweak: made
+        for made in known.journal.treatments.values()
+        if made.kind == "tweak" and made.configuration != own
+    }
+    of_own = [made for made in alone if made.configuration == own]
+    gainers = [made for made in of_own if made.id in gaining]
+    most = max(gainers, key=lambda made: (made.tweak in tried, gaining[made.id]), default=None)
+    asked = [made for made in of_own if made is most or made.tweak == "lazy_sync"]
+    best = _leading(known, gaining)
+    both = {made.tweak: under(made, best) for made in asked if best and _applies(made.tweak, best, found.accelerator)}
+    return [made for tweak, made in (both | tried).items() if tweak in {one.tweak for one in asked}]
+
+
+def _gaining(known: Known) -> dict[str, float]:
+    """Gains that are worth a change: beyond the noise, or clear in two rounds, which give no interval yet."""
+    noise, _ = floor(known.journal)
+    ratios = standings(known.journal) | beside(known.journal)
+    return {name: ratio.value for name, ratio in ratios.items() if _gains(ratio, noise)}
+
+
+def _gains(ratio: Mean, noise: float | None) -> bool:
+    early = ratio.ci95 is None and ratio.count >= ROUNDS_TO_SUSPECT
+    least = max(CLEARLY if early else AS_GOOD_AS_THE_BEST, noise or 1.0)
+    return ratio.value > least and (early or beyond_noise(ratio, noise))
+
+
+def _leading(known: Known, gaining: Mapping[str, float]) -> Treatment | None:
+    """The configuration that would be recommended, else the fastest; none that cannot be swapped live."""
+    treatments, best = known.journal.treatments, chosen(known.journal)
+    live = [name for name in gaining if treatments[name].competes and not known.runs_fresh(treatments[name])]
+    ahead = max(live, key=lambda name: (name == best, gaining[name]), default=None)
+    return None if ahead is None else treatments[ahead]
+
+
+def _applies(tweak: Tweak | None, made: Treatment, accelerator: str | None) -> bool:
+    """Whether a configuration has what a tweak changes."""
+    if tweak == "intraop_threads":
+        return has_pin_thread(made.configuration, accelerator)
+    return made.configuration.num_workers > 0 or tweak not in ("worker_threads", "worker_affinity")
 
 
 def _on_cpus(known: Known, found: LoaderChosen) -> list[Treatment]:

@@ -174,13 +174,13 @@ class Lineup:
         return self._lineup([*kept, *extras], skipped, predicted)
 
     def _later_extras(self, place: int, alive: Sequence[Treatment], left_s: float) -> list[Treatment]:
-        """Those that run, while time lasts; and those that the first round left out, where three rounds of them fit."""
-        skipped = self._known.journal.skipped
-        running = [extra for extra in self.extras if extra.id not in skipped]
+        """Those that run, while time lasts; and those that the first round did not have, where three of theirs fit."""
+        had = self._known.journal.treatments.keys() - self._known.journal.skipped.keys()
+        running = [extra for extra in self.extras if extra.id in had]
         for_three_s = left_s / max(FEWEST_FOR_INTERVAL - place + 1, 1)
         while running and self._round_s(alive[:1], running) > for_three_s:
             running.pop()
-        late = [extra for extra in self.extras if extra.id in skipped]
+        late = [extra for extra in self.extras if extra.id not in had]
         if place + FEWEST_FOR_INTERVAL - 1 > self._known.most_rounds:
             return running
         for extra in late:

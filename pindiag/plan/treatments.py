@@ -94,6 +94,14 @@ def with_fewer_intraop_threads(made: Treatment, threads: int) -> Treatment:
     return _tweaked(made, "fewer_intraop_threads", threads)
 
 
+def under(tweaked: Treatment, made: Treatment) -> Treatment:
+    """A configuration with the tweak that was made of the script as written."""
+    changes = {**made.changes, **tweaked.changes}
+    return msgspec.structs.replace(
+        made, id=f"{made.id}+{tweaked.tweak}", kind="tweak", changes=changes, tweak=tweaked.tweak
+    )
+
+
 def _tweaked(made: Treatment, tweak: Tweak, value: bool | int) -> Treatment:
     return msgspec.structs.replace(
         made, id=f"{made.id}+{tweak}", kind="tweak", changes={**made.changes, tweak: value}, tweak=tweak

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pindiag import figures
 from pindiag.rules import tweaks
-from pindiag.rules.differences import changes
-from pindiag.rules.inputs import Experiment, Facts, Gain
+from pindiag.rules.inputs import Experiment, Facts
 from pindiag.rules.rule import Options, Ruling, require, rule
 
 
@@ -51,7 +50,7 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
         points=calls >= options["syncs_per_step"],
         explanation=(
             f"The script waits for the GPU {figures.significant(calls, 2)} times a step{_most(facts)}."
-            f"{_together(facts)}"
+            f"{tweaks.together('lazy_sync', facts)}"
         ),
         evidence=facts.evidence("syncs_per_step", "sync_ms_per_step", "synchronise_share", "gpu_overlap_share"),
         experiments=facts.tweaked_each("lazy_sync"),
@@ -62,20 +61,6 @@ def sync_defeats_overlap(facts: Facts, options: Options) -> Ruling:
         advice=tweaks.advice("lazy_sync", facts),
         location=tweaks.place("lazy_sync", facts),
     )
-
-
-def _together(facts: Facts) -> str:
-    """What another mend gives alone, and both give together."""
-    for both in facts.tweaked_each("lazy_sync"):
-        other = facts.gain(both.over)
-        if both.over.id != facts.inputs.baseline and other is not None:
-            arguments = figures.arguments(changes(facts.configuration, both.over.configuration))
-            return f" `{arguments}` alone brings {_brought(other)}, both together {_brought(both.gain)}."
-    return ""
-
-
-def _brought(gain: Gain) -> str:
-    return figures.ratio_with_interval(gain.ratio, gain.interval)
 
 
 def _left_waiting(facts: Facts, lazy: Experiment, share: float) -> str | None:

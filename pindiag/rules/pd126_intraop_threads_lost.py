@@ -57,7 +57,7 @@ def intraop_threads_lost(facts: Facts, _options: Options) -> Ruling:
     elsewhere = _only_where_it_pins(facts, tried)
     return Ruling(
         points=left < whole and not elsewhere,
-        explanation=_explained(left, whole)
+        explanation=f"{_explained(left, whole)}{tweaks.together('intraop_threads', facts)}"
         if left < whole
         else f"With a pin thread and without one it has {_threads(whole)}.",
         evidence=facts.evidence(

@@ -69,7 +69,7 @@ def native_threads_in_workers(facts: Facts, options: Options) -> Ruling:
             f"Beside its own threads each of {workers} workers has {figures.count(native)} of native libraries, and "
             f"the training process computes with {figures.count(main)} on the CPU: {figures.count(wanted)} in all for "
             f"{figures.count(usable)} usable CPUs. Of the CPU time that they want they spend {figures.share(delay)} "
-            "queueing."
+            f"queueing.{tweaks.together(made, facts)}"
         ),
         evidence=facts.evidence(
             "worker_threads",

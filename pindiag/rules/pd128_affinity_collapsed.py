@@ -54,6 +54,7 @@ def affinity_collapsed(facts: Facts, options: Options) -> Ruling:
         points=bound < min(given, workers) if workers else bound <= options["main_cpus"],
         explanation=(
             f"{who} may run on {figures.count(bound)} of the {figures.count(given)} CPUs that the script was given."
+            f"{tweaks.together('worker_affinity', facts)}"
         ),
         evidence=facts.evidence(
             "worker_allowed_cpus", "main_allowed_cpus", "affinity_cpus", "run_delay_share", "worker_cpu_share"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from pindiag import figures
 from pindiag.model import Fix, Tweak
-from pindiag.rules.inputs import Facts, Missing
+from pindiag.rules import differences
+from pindiag.rules.inputs import Experiment, Facts, Gain, Missing
 
 TWEAKS: tuple[Tweak, ...] = typing.get_args(Tweak)
 
@@ -52,6 +53,33 @@ def place(tweak: Tweak, facts: Facts) -> str | None:
     except Missing:
         return None
     return found if found.rpartition(":")[2].isdigit() else None
+
+
+def combined(tweak: Tweak, facts: Facts) -> Experiment | None:
+    """With other arguments too, where it was tried without them as well: with the recommended ones before others."""
+    own, best = facts.inputs.baseline, facts.inputs.recommendation
+    each = {made.over.id: made for made in facts.tweaked_each(tweak)}
+    if own not in each:
+        return None
+    others = [made for name, made in each.items() if name != own]
+    return max(others, key=lambda made: best is not None and made.over.id == best.trial, default=None)
+
+
+def together(tweak: Tweak, facts: Facts) -> str:
+    """What it gives alone, what other arguments give alone, and both together; "" where that was not tried."""
+    alone, both = facts.tweaked(tweak), combined(tweak, facts)
+    other = facts.gain(both.over) if both else None
+    if alone is None or both is None or other is None:
+        return ""
+    arguments = figures.arguments(differences.changes(facts.configuration, both.over.configuration))
+    return (
+        f" `{arguments}` alone brings {_brought(other)}, the line of code alone {_brought(alone.gain)}, both together "
+        f"{_brought(both.gain)}."
+    )
+
+
+def _brought(gain: Gain) -> str:
+    return figures.ratio_with_interval(gain.ratio, gain.interval)
 
 
 def _half(facts: Facts) -> int:

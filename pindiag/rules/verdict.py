@@ -118,7 +118,7 @@ def _what_to_do(confirmed: Sequence[Finding], facts: Facts) -> str:
         if not is_unsafe(fix) and fix.changes != first.changes
     ]
     said = [_alone(each, fix, facts, only=len(confirmed) == 1) for each, fix in alone]
-    return " ".join([_change(first, facts), *said, *_not_together([fix for _, fix in alone], facts)])
+    return " ".join([_change(first, facts), *said, *_together([first, *(fix for _, fix in alone)], facts)])
 
 
 def _alone(cause: Finding, fix: Fix, facts: Facts, *, only: bool) -> str:
@@ -130,16 +130,29 @@ def _alone(cause: Finding, fix: Fix, facts: Facts, *, only: bool) -> str:
     return f"Mending {limit} alone brings {figures.ratio(effect.ratio)} ({_small(_what(fix))})."
 
 
-def _not_together(said: Sequence[Fix], facts: Facts) -> list[str]:
-    """That the recommended configuration was not tried with the line of code that comes before it."""
+def _together(said: Sequence[Fix], facts: Facts) -> list[str]:
+    """What arguments and a line of code give alone and both together, as far as it was not said."""
     ahead, best = leading_tweak(facts), recommended_trial(facts)
-    both = [one for one in facts.tweaks() if ahead and best and one.configuration == best.configuration]
-    if ahead is None or best is None or any(one.tweak == ahead.tweak for one in both):
+    tweak = ahead.tweak if ahead else next((found for fix in said if (found := tweaks.of(fix))), None)
+    both = tweaks.combined(tweak, facts) if tweak else None
+    over = both.over if both else best if ahead else None
+    if tweak is None or over is None:
         return []
-    arguments, gain = changes(facts.configuration, best.configuration), facts.gain(best)
-    if gain is None or any(fix.changes == arguments for fix in said):
-        return ["Both together were not tried."]
-    return [f"`{figures.arguments(arguments)}` alone brings {figures.ratio(gain.ratio)}; both together were not tried."]
+    own = facts.tweaked(tweak) if both else None
+    tried = [
+        (f"`{figures.arguments(changes(facts.configuration, over.configuration))}` alone", "brings", over),
+        ("the line of code alone", "brings", own and own.trial),
+        ("both together", "bring", both and both.trial),
+    ]
+    known = [trial_of(fix, facts) for fix in said]
+    left = [(who, verb, gain) for who, verb, one in tried if one and one not in known and (gain := facts.gain(one))]
+    told = ", ".join(
+        f"{who}{'' if place else f' {verb}'} {figures.ratio(gain.ratio)}"
+        for place, (who, verb, gain) in enumerate(left)
+    )
+    ran = both or (ahead and ahead.configuration == over.configuration)
+    sentence = "; ".join(part for part in (told, "" if ran else "both together were not tried") if part)
+    return [f"{_capital(sentence)}."] if sentence else []
 
 
 def _about_pinned_ones(finding: Finding, facts: Facts) -> bool:
@@ -165,7 +178,7 @@ def _gain_without_a_cause(fix: Fix, effect: Effect, first: Finding, facts: Facts
     why = f"Why: probably {_small(LIMITS[first.cause])}; not shown yet." if open_cause else "No rule explains why."
     epoch = _capital(epoch_in_words(fix, facts).removesuffix(", "))
     sure, took = f"{_capital(_how_sure(fix, effect, facts))}.", [f"{epoch}."] if epoch else []
-    return headline, " ".join([sure, *took, why, *_not_together([], facts)])
+    return headline, " ".join([sure, *took, why, *_together([fix], facts)])
 
 
 def _pinned_for_nothing(findings: Sequence[Finding], facts: Facts) -> Said:

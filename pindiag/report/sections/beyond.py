@@ -79,8 +79,9 @@ def over_own(trial: Trial, own: Trial | None) -> float | None:
 
 def heading(found: Sequence[Change]) -> str:
     """What a line of code brings."""
-    gains = [gain for one in found if one.helps and (gain := (one.fix.effect if one.fix else None) or one.gain)]
+    gains = [(gain, one) for one in found if one.helps and (gain := (one.fix.effect if one.fix else None) or one.gain)]
     if not gains:
         return "Nothing that was tried beyond the loader's arguments is shown to be worth a line of code"
-    best = max(gains, key=lambda gain: gain.ratio)
-    return f"A line of code brings {figures.ratio_with_interval(best.ratio, best.ci95)}"
+    best, change = max(gains, key=lambda each: each[0].ratio)
+    also = " with other settings" if change.over_own is not None else ""
+    return f"A line of code{also} brings {figures.ratio_with_interval(best.ratio, best.ci95)}"

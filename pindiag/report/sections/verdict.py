@@ -334,15 +334,24 @@ def _bar(row: Ceiling) -> Bar:
 
 def training(report: Report) -> list[tuple[str, Trial]]:
     """What training itself reaches: as written, as recommended, and with the line of code that removes the cause."""
-    recommended = report.recommendation.trial if report.recommendation else None
-    rows = {
-        "Training as written": about.trial(report, report.baseline),
-        "Training, recommended": about.trial(report, recommended) if recommended != report.baseline else None,
-        "Training, line of code added": about.trial(report, report.recommendation.tweak)
-        if report.recommendation
-        else None,
-    }
+    made = report.recommendation
+    ahead = about.trial(report, made.tweak) if made else None
+    best = about.trial(report, made.trial) if made and made.trial != report.baseline else None
+    rows = {"Training as written": about.trial(report, report.baseline)}
+    rows |= {"Training, recommended": best} if ahead is None else _with_code(report, ahead, best)
     return [(label, one) for label, one in rows.items() if one and one.samples_per_second]
+
+
+def _with_code(report: Report, ahead: Trial, best: Trial | None) -> dict[str, Trial | None]:
+    """The loader's settings and the line of code that comes first, each alone and both together where they ran so."""
+    alike = {one.configuration.id: one for one in report.trials if one.tweak == ahead.tweak}
+    rows = {
+        "Training, best loader settings": best,
+        "Training, line of code added": alike.get(report.baseline or ""),
+        "Training, both": alike.get(best.id) if best else None,
+    }
+    elsewhere = {} if ahead in rows.values() else {"Training, other settings and line of code": ahead}
+    return rows | elsewhere
 
 
 def _reached(measured: Sequence[Row]) -> Chart:

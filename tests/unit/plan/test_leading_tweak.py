@@ -12,7 +12,7 @@ from pindiag.analysis import recommend
 from pindiag.journal import Journal
 from pindiag.model import Block
 from pindiag.plan.schedule import leading, next_blocks
-from pindiag.race import chosen, claimed, comes_first, leader, recommended, standings
+from pindiag.race import beside, chosen, claimed, comes_first, leader, recommended, standings
 from tests.unit.loads import load
 
 OWN = "nw4-pin0"
@@ -27,12 +27,19 @@ class Crowded(Pipeline):
     """Of half the threads in the main thread."""
     alone: float = 1.0
     """Of no workers."""
+    together: float | None = None
+    """Of both; where it is not given, they mend the same."""
+    mends: str = "fewer_intraop_threads"
 
     def step_s(self, made):
         if made.ablation is not None:
             return super().step_s(made)
-        without = self.alone if made.configuration.num_workers == 0 else 1.0
-        return 0.01 / without / (self.gain if made.tweak == "fewer_intraop_threads" else 1.0)
+        gains = [
+            self.alone if made.configuration.num_workers == 0 else 1.0,
+            self.gain if made.tweak == self.mends else 1.0,
+        ]
+        both = self.together if min(gains) > 1 else None
+        return 0.01 / (both or max(gains))
 
     def wait_s(self, made):
         return 0.6 * self.step_s(made), 0.06 * self.step_s(made)
@@ -44,6 +51,7 @@ class Watched(Simulation):
     live_only = False
     """Whether fresh launches know nothing of the tweak's gain."""
     fresh = False
+    worker_threads = 2
 
     def _fresh(self, order, own):
         self.fresh = True
@@ -59,13 +67,15 @@ class Watched(Simulation):
 
     def _record(self, order, trial, *rest, **more):
         super()._record(order, trial, *rest, **more)
-        self._write(load(order.block, trial=trial, **self._at(), queued_share=0.4, worker_threads=2, cpus=8))
+        self._write(
+            load(order.block, trial=trial, **self._at(), queued_share=0.4, worker_threads=self.worker_threads, cpus=8)
+        )
 
 
 @functools.cache
-def sweep(gain, alone, *, live_only=False):
-    pipeline = Crowded(fetch_s=0.02, compute_s=0.006, accelerator=None, threads=8, gain=gain, alone=alone)
-    run = Watched(sweep_spec(), loader(), pipeline, Noise(block=0.01), seed=3)
+def sweep(gain, alone, together=None, *, live_only=False, **asked):
+    pipeline = Crowded(0.02, compute_s=0.006, accelerator=None, threads=8, gain=gain, alone=alone, together=together)
+    run = Watched(sweep_spec(**asked), loader(), pipeline, Noise(block=0.01), seed=3)
     run.live_only = live_only
     return run.run()
 
@@ -94,6 +104,75 @@ def test_it_is_verified_by_pairs_and_claimed(alone):
     pairs = recommend.verification(journal)
     assert (pairs.trial, pairs.pairs >= 4) == (TWEAK, True)
     assert pairs.ratio == pytest.approx(2.0, rel=0.05)
+
+
+BOTH = "nw0-pin0+fewer_intraop_threads"
+
+
+def raced(run):
+    """Round to the trials of a live race."""
+    found = {}
+    for block in Journal(run.records).blocks("discover", "round", isolation="live"):
+        found.setdefault(block.round, []).append(block.trial)
+    return {number: trials for number, trials in found.items() if number and "compute_only" not in trials}
+
+
+@pytest.mark.parametrize(("gain", "alone"), [(2.0, 1.3), (1.3, 2.0)], ids=["code first", "arguments first"])
+def test_both_together_are_tried_after_two_rounds_and_lead_where_they_gain_clearly_more(gain, alone):
+    run = sweep(gain, alone, 2.6)
+    journal = Journal(run.records)
+    tried = [number for number, trials in raced(run).items() if BOTH in trials]
+    assert len(tried) == 3
+    assert tried[0] == sorted(raced(run))[2]
+    assert all(raced(run)[number].count(BOTH) == 1 for number in tried)
+    assert journal.treatments[BOTH].changes == {"num_workers": 0, "fewer_intraop_threads": 4}
+    assert verified(run) == {BOTH}
+    assert leader(journal) == comes_first(journal) == claimed(journal) == BOTH
+    assert recommended(journal) == "nw0-pin0"
+    gated = [made.id for launch in journal.launches for order in launch.orders for made in order.gates]
+    assert "nw0-pin0" in gated, "the line of code changes no batch, the arguments may"
+
+
+@pytest.mark.parametrize(("gain", "alone", "ahead"), [(2.0, 1.3, TWEAK), (1.3, 2.0, "nw0-pin0")])
+def test_both_together_make_way_for_the_one_that_gains_as_much_alone(gain, alone, ahead):
+    run = sweep(gain, alone)
+    journal = Journal(run.records)
+    assert beside(journal)[BOTH].ci95 is not None
+    assert verified(run) == {ahead}
+    assert leader(journal) == comes_first(journal) == claimed(journal) == ahead
+
+
+def test_both_together_cost_a_decided_race_no_more_than_three_rounds():
+    with_it, without = raced(sweep(1.3, 2.0)), raced(sweep(1.0, 2.0))
+    assert BOTH in {name for trials in with_it.values() for name in trials}
+    assert BOTH not in {name for trials in without.values() for name in trials}
+    assert len(with_it) - len(without) <= 3
+
+
+@pytest.mark.parametrize(
+    "asked", [{"budget_s": 50.0}, {"grid": "num_workers=0,2", "rounds": 3}], ids=["time", "rounds"]
+)
+def test_both_together_are_not_tried_where_three_rounds_of_them_do_not_fit(asked):
+    run = sweep(2.0, 1.3, 2.6, **asked)
+    assert {TWEAK, "nw0-pin0"} <= {name for trials in raced(run).values() for name in trials}
+    assert BOTH not in Journal(run.records).treatments
+    assert run.spent_s <= run.spec.budget_s + run.dearest_s
+
+
+def test_nothing_is_tried_together_where_one_of_them_does_not_gain():
+    for gain, alone in ((2.0, 1.0), (1.0, 1.3)):
+        kinds = [made for made in Journal(sweep(gain, alone).records).treatments.values() if made.kind == "tweak"]
+        assert [made.id for made in kinds] == [TWEAK]
+
+
+def test_what_concerns_workers_is_not_tried_without_any():
+    pipeline = Crowded(0.02, compute_s=0.006, accelerator=None, gain=2.0, alone=1.3, mends="worker_threads")
+    run = Watched(sweep_spec(), loader(), pipeline, Noise(block=0.01), seed=3)
+    run.worker_threads = 9
+    journal = Journal(run.run().records)
+    assert leader(journal) == f"{OWN}+worker_threads"
+    assert chosen(journal) == "nw0-pin0"
+    assert "nw0-pin0+worker_threads" not in journal.treatments
 
 
 def test_where_the_intervals_overlap_the_configuration_comes_first():

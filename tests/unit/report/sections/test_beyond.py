@@ -1,3 +1,5 @@
+import dataclasses
+
 import msgspec
 
 from pindiag import model as m
@@ -45,6 +47,8 @@ def test_a_tweak_of_another_configuration_is_held_against_that_one_too():
     threads = next(one for one in beyond.changes(changed) if one.trial.id == live.THREADS)
     assert threads.words == "The main thread keeps its threads, with 4 workers, pin, non_blocking"
     assert threads.over_own == 2
+    helping = dataclasses.replace(threads, helps=True)
+    assert beyond.heading([helping]).startswith("A line of code with other settings brings ")
     assert beyond.untweaked(changed, threads.trial) is other
     assert beyond.untweaked(report, report.trials[0]).id == report.trials[0].id
     assert beyond.untweaked(example.empty(), threads.trial) is None

@@ -3,7 +3,7 @@ import pytest
 
 from pindiag import model as m
 from pindiag.report import conclusions, names
-from pindiag.report.sections.verdict import by_hand, main_fix, marks, next_step
+from pindiag.report.sections.verdict import by_hand, main_fix, marks, next_step, training
 from pindiag.report.view import view
 
 from .. import example, live
@@ -145,6 +145,43 @@ def test_a_line_of_code_is_the_patch_where_it_removes_the_cause():
     assert [(mark.word, mark.more) for mark in said[1:]] == [
         ("Gain measured", "in 6 rounds beside the script as written"),
         ("Not verified", "in fresh pairs"),
+    ]
+
+
+def test_bars_of_training_name_what_differs():
+    lost = live.threads_lost()
+    assert [label for label, _ in training(lost)] == ["Training as written", "Training, line of code added"]
+    assert [label for label, _ in training(live.live())] == ["Training as written", "Training, recommended"]
+
+
+@pytest.mark.parametrize("ahead", [live.THREADS, f"{example.BEST}+intraop_threads"])
+def test_each_alone_and_both_have_a_bar_whichever_leads(ahead):
+    report, both = live.threads_lost(), f"{example.BEST}+intraop_threads"
+    alone, best = (next(one for one in report.trials if one.id == name) for name in (live.THREADS, example.BEST))
+    tried = msgspec.structs.replace(alone, id=both, configuration=best.configuration)
+    made = msgspec.structs.replace(report.recommendation, trial=best.id, tweak=ahead)
+    report = msgspec.structs.replace(report, trials=[*report.trials, tried], recommendation=made)
+    assert [(label, one.id) for label, one in training(report)] == [
+        ("Training as written", report.baseline),
+        ("Training, best loader settings", best.id),
+        ("Training, line of code added", live.THREADS),
+        ("Training, both", both),
+    ]
+
+
+def test_a_line_of_code_with_settings_that_are_not_the_best_says_so():
+    report = live.threads_lost()
+    other = next(one for one in report.trials if one.id == "nw4-pin1-nb1")
+    trials = [
+        msgspec.structs.replace(one, configuration=other.configuration) if one.id == live.THREADS else one
+        for one in report.trials
+    ]
+    made = msgspec.structs.replace(report.recommendation, trial=example.BEST)
+    shown = training(msgspec.structs.replace(report, trials=trials, recommendation=made))
+    assert [label for label, _ in shown] == [
+        "Training as written",
+        "Training, best loader settings",
+        "Training, other settings and line of code",
     ]
 
 
