@@ -12,7 +12,7 @@ from functools import cached_property
 import msgspec
 
 from pindiag.journal import Launch
-from pindiag.model import BlockOrder, LaunchOrder, Treatment
+from pindiag.model import Block, BlockOrder, LaunchOrder, Treatment
 from pindiag.plan.budget import LEAST_S, LEAVING_S, VERIFICATION_SHARE, Budget
 from pindiag.plan.gates import to_gate
 from pindiag.plan.known import BLOCK_S, Known
@@ -129,9 +129,13 @@ class Verification:
             return False
         if self._answers_for_the_device:
             return False
-        if any(block.epochs is None for launch in self._launches for block in launch.counted):
+        if not all(self._covers(block) for launch in self._launches for block in launch.counted):
             return False
         return all(self._launch_s(trial, whole=True) <= self._share_s for trial in (self._known.baseline, candidate))
+
+    def _covers(self, block: Block) -> bool:
+        """Whether whole epochs were counted; for workers that live on, more than the one whose start is paid anyway."""
+        return block.epochs is not None and (block.epochs.epochs >= EPOCHS or not self._lives_on)
 
     @property
     def _share_s(self) -> float:

@@ -73,7 +73,10 @@ def worker_startup(facts: Facts, options: Options) -> Ruling:
 
 
 def over_whole_epochs(facts: Facts) -> list[Experiment]:
-    """Workers that live on, and nothing else, where whole epochs were compared: blocks of steps do not see starts."""
+    """Workers that live on, and nothing else, where whole epochs were compared: blocks of steps do not see starts.
+
+    Nor does a single epoch, which pays the start of its workers either way.
+    """
     verified = facts.inputs.verification
-    whole = verified is not None and verified.epochs is not None
+    whole = verified is not None and (verified.epochs or 0) > 1
     return [each for each in facts.alone(persistent_workers=True) if whole and each.gain.verified]

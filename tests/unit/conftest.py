@@ -90,6 +90,8 @@ class FakeScript:
     startup_s: float = 2.0
     first_batch_ms: float = 200.0
     """From asking for an iterator to its first batch."""
+    most_epochs: int | None = None
+    """Of its own; None: more than it is asked for."""
     between_s: float = 0.0
     """What it does between its epochs, e.g. validation."""
     hang_s: float = 30.0
@@ -263,7 +265,7 @@ class FakeScript:
         whole = None
         if wanted.epochs:
             whole = WholeEpochs(
-                epochs=wanted.epochs,
+                epochs=min(wanted.epochs, self.most_epochs or wanted.epochs),
                 startup_s=0.2,
                 steady_steps=steps,
                 steady_samples=steps * 64,

@@ -119,3 +119,10 @@ def test_epochs_that_turn_out_not_to_fit_end_it(swept):
     fake, _, orders = swept(between_s=10.0)
     assert len(orders) == 1
     assert recommended(Journal(fake.records)) == "nw4-pin0"
+
+
+def test_a_script_of_a_single_epoch_tells_nothing_of_it(swept):
+    fake, asked_for, orders = swept(most_epochs=1)
+    assert len(orders) == 1
+    _, findings, _ = concluded(fake, asked_for)
+    assert findings["worker_startup"].status == "suspected"
