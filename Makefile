@@ -16,6 +16,8 @@ PROCESSES ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Most modules of torch and pandas are never imported, and compiling them all takes half a minute.
+INSTALL := $(PIP) install --no-compile
 SOURCES := $(shell find pindiag templates -type f -not -name '*.pyc') README.md LICENSE
 
 .PHONY: demo test test-frameworks docs lint clean
@@ -31,7 +33,7 @@ test-frameworks: $(VENV)/frameworks
 	PINDIAG_EXPECT_WHEEL=1 $(BIN)/pytest tests/frameworks
 
 docs: $(VENV)/installed
-	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[docs]"
+	$(INSTALL) --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir site
 	@echo "documentation: $(abspath site/index.html)"
 
@@ -43,22 +45,22 @@ lint: $(VENV)/installed $(VENV)/tools
 
 # What the package needs, from its own metadata; pip keeps what is already there.
 $(VENV)/requirements: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --constraint $(CONSTRAINTS) .
+	$(INSTALL) --constraint $(CONSTRAINTS) .
 	@touch $@
 
 # Never the checkout itself: what is tested and shown is what users install.
 $(VENV)/installed: $(VENV)/requirements $(SOURCES)
 	rm -rf dist
 	$(PIP) wheel --no-deps --wheel-dir dist .
-	$(PIP) install --force-reinstall --no-deps dist/*.whl
+	$(INSTALL) --force-reinstall --no-deps dist/*.whl
 	@touch $@
 
 $(VENV)/tools: $(VENV)/requirements | $(VENV)/installed
-	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[test]"
+	$(INSTALL) --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[test]"
 	@touch $@
 
 $(VENV)/frameworks: $(VENV)/tools | $(VENV)/installed
-	$(PIP) install --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[frameworks]"
+	$(INSTALL) --constraint $(CONSTRAINTS) "$$(echo dist/*.whl)[frameworks]"
 	@touch $@
 
 $(BIN)/python:

@@ -116,7 +116,7 @@ def test_buffers_of_the_script(tmp_path, name, changes, status):
 
 def test_a_faster_configuration_that_spoils_batches_is_shown_and_not_recommended(tmp_path):
     product = Product(tmp_path)
-    asked = ["--sweep", "--grid", "num_workers=0,4", "--budget", "40", "--rounds", "4", "-o", "out"]
+    asked = ["--sweep", "--grid", "num_workers=0,4", "--budget", "25", "--rounds", "3", "-o", "out"]
     done = product("run", *asked, str(TARGETS / "gated.py"), "open_file")
     assert done.returncode == 0, done.stderr
     report = product.report()
