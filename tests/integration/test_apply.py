@@ -43,7 +43,7 @@ for epoch in range(9):
         optimizer.step()
 """
 CHANGED = SCRIPT.replace("num_workers=0", "num_workers=4")
-SWEEP = ("--sweep", "--rounds", "3", "--budget", "14s", "--no-verify", "-o")
+SWEEP = ("--sweep", "--rounds", "3", "--budget", "20s", "--no-verify", "-o")
 
 
 def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
@@ -61,7 +61,7 @@ def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
     assert script.with_name("train.py.orig").read_text() == SCRIPT
     assert "It is so already" in product("apply", "out", "--yes").stderr
 
-    again = product("run", "train.py", "--grid", "num_workers=0", *SWEEP, "again", "--rounds", "2", "--budget", "6s")
+    again = product("run", "train.py", "--grid", "num_workers=0", *SWEEP, "again", "--rounds", "2", "--budget", "8s")
     assert again.returncode == 0, again.stderr
     refused = product("apply", "again", "--yes")
     assert (refused.returncode, "recommends no change" in refused.stderr) == (2, True), refused.stderr
@@ -70,7 +70,7 @@ def test_an_applied_change_is_not_proposed_again(product: Product) -> None:
 
 def _verify(product: Product, script: Path) -> None:
     """The patch is measured with the file as it is, and the report says so."""
-    done = product("run", "--verify-patch", "out", "--budget", "9s", "-q")
+    done = product("run", "--verify-patch", "out", "--budget", "12s", "-q")
     assert done.returncode == 0, done.stderr
     made = product.report("out").patch_verification
     assert made is not None
