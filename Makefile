@@ -16,7 +16,7 @@ PROCESSES ?= 2
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Most modules of torch and pandas are never imported, and compiling them all takes half a minute.
+# Most modules of torch and pandas are never imported; those that are get compiled then.
 INSTALL := $(PIP) install --no-compile
 SOURCES := $(shell find pindiag templates -type f -not -name '*.pyc') README.md LICENSE
 
