@@ -33,18 +33,33 @@ def plain(folder: Path, script: Path, *args: str) -> subprocess.CompletedProcess
     return subprocess.CompletedProcess(process.args, process.returncode, output)
 
 
-def swept(folder: Path, script: Path, *args: str, blocks: list[BlockOrder], natural: bool = True) -> Result:
+def swept(
+    folder: Path,
+    script: Path,
+    *args: str,
+    blocks: list[BlockOrder],
+    natural: bool = True,
+    python: str | None = None,
+) -> Result:
     """Run it live, first as written and then under each treatment in turn.
 
     Args:
         natural: let its epochs end where its own do, and the script run to its own end in the last treatment.
+        python: the interpreter of a fresh process.
     """
     few = [msgspec.structs.replace(block, **FEW) for block in blocks]
     if natural:
         few.append(msgspec.structs.replace(blocks[-1], block=len(blocks) + 2, steps=100_000))
     answers = [then(block) for block in few]
     return launch(
-        folder, script, *args, isolation="live", blocks=[order(**FEW)], answers=answers, natural_epochs=natural
+        folder,
+        script,
+        *args,
+        isolation="live",
+        blocks=[order(**FEW)],
+        answers=answers,
+        natural_epochs=natural,
+        python=python,
     )
 
 

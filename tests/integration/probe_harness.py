@@ -21,10 +21,12 @@ import pindiag.probe
 from pindiag.model import AnyRecord, Base, Block, BlockOrder, Configuration, LoaderKey, ProbeSpec, Treatment
 from pindiag.store import RunDirectory, read_journal
 
+from .warm_python import Child, warm_python
+
 T = TypeVar("T", bound=Base)
 
 TARGETS = Path(__file__).parents[1] / "targets"
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 @dataclass
@@ -112,7 +114,7 @@ def launch(
     blocks: list[BlockOrder] | None = None,
     environment: dict[str, str] | None = None,
     cwd: Path | None = None,
-    python: str = sys.executable,
+    python: str | None = None,
     kill_after: str | None = None,
     **changes: Any,
 ) -> Result:
@@ -120,6 +122,8 @@ def launch(
 
     Args:
         answers: what the parent says after each block; "stop" when there are no more.
+        environment: changes of it; the process is a fresh one then, and torch is not imported yet.
+        python: the interpreter of a fresh process.
         kill_after: SIGKILL once a record of this type was piped.
     """
     run = RunDirectory.create(Path(tempfile.mkdtemp(prefix="run-", dir=folder)))
@@ -150,17 +154,28 @@ def launch(
     )
     spec_path = run.path / "probe" / "launch-001.json"
     spec_path.write_bytes(msgspec.json.encode(spec))
-    with run.target_log.open("wb") as log:
-        child = subprocess.Popen(
-            [python, str(probe / "bootstrap.py"), str(spec_path)],
-            cwd=cwd or folder,
-            env={**os.environ, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            pass_fds=(child_reads, child_writes),
-        )
+    words = [str(probe / "bootstrap.py"), str(spec_path)]
+    with run.target_log.open("wb") as log, open(os.devnull, "rb") as nothing:
+        fds = {
+            0: nothing.fileno(),
+            1: log.fileno(),
+            2: log.fileno(),
+            child_reads: child_reads,
+            child_writes: child_writes,
+        }
+        if python is None and environment is None:
+            child: Child | subprocess.Popen[bytes] = warm_python().start(words, cwd or folder, fds)
+        else:
+            child = subprocess.Popen(
+                [python or sys.executable, *words],
+                cwd=cwd or folder,
+                env={**os.environ, **(environment or {})},
+                stdin=nothing,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(child_reads, child_writes),
+            )
     os.close(child_reads)
     os.close(child_writes)
     guard = threading.Timer(LIMIT_S, os.killpg, (child.pid, signal.SIGKILL))
@@ -197,7 +212,7 @@ def assert_all_counted(result: Result, blocks: list[BlockOrder]) -> None:
 
 
 def _play(
-    child: subprocess.Popen[bytes],
+    child: Child | subprocess.Popen[bytes],
     read_fd: int,
     write_fd: int,
     answers: list[dict[str, Any]],

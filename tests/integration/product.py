@@ -77,6 +77,10 @@ def train(
     return path
 
 
+LONG_S = 400
+"""Nothing hangs for this long: a launch alone takes twenty seconds on a machine that others use too."""
+
+
 class Product:
     """`pindiag` in a folder, with a mark in the environment by which all its processes can be found.
 
@@ -103,10 +107,10 @@ class Product:
             text=True,
         )
 
-    def __call__(self, *words: str, timeout_s: float = 200) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *words: str, timeout_s: float = LONG_S) -> subprocess.CompletedProcess[str]:
         return self.end(self.start(*words), timeout_s)
 
-    def end(self, child: subprocess.Popen[str], timeout_s: float = 200) -> subprocess.CompletedProcess[str]:
+    def end(self, child: subprocess.Popen[str], timeout_s: float = LONG_S) -> subprocess.CompletedProcess[str]:
         """Wait for what was started."""
         try:
             out, err = child.communicate(timeout=timeout_s)

@@ -264,7 +264,7 @@ def test_files_that_may_not_grow(product: Product) -> None:
     assert not list((product.folder / "out").glob(".*.html.*"))
     product.before = []
     assert product("report", "out").returncode == 0
-    assert product.report().target.status == "ok"
+    assert product.report().target.status in ("interrupted", "ok")  # ok: only the report itself found no room
     check_nothing_left(product)
 
 

@@ -33,8 +33,9 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 
 @contextmanager
 def spinning(count: int) -> Iterator[None]:
-    """So many processes that are not the target's want a CPU each."""
-    found = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    """So many processes that are not the target's want a CPU each; a session of its own gives each a share like its."""
+    words = [sys.executable, "-c", "while True: pass"]
+    found = [subprocess.Popen(words, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_batches_of_a_class_of_its_own_are_replayed(tmp_path):
 def test_a_process_that_the_script_set_up_by_itself_is_left_as_it_is(tmp_path):
     script = LOOPS / "host.py"
     blocks = workers(2, 0)
-    result = swept(tmp_path, script, blocks=blocks)
+    result = swept(tmp_path, script, blocks=blocks, python=sys.executable)
     assert_swept(result, script, blocks)
     without = plain(tmp_path / "plain", script)
     assert without_numbers(result.output) == without_numbers(without.stdout)

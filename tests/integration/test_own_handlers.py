@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .probe_harness import TARGETS, launch, order
-from .test_probe_target import plainly, without_tracker
+from .probe_harness import TARGETS, order
+from .test_probe_target import launch, plainly, without_tracker
 
 pytestmark = pytest.mark.integration
 

@@ -1,7 +1,11 @@
-"""The target behaves under the probe as under plain Python: what it sees, how it fails, how it ends."""
+"""The target behaves under the probe as under plain Python: what it sees, how it fails, how it ends.
+
+All in fresh interpreters.
+"""
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import venv
@@ -10,12 +14,15 @@ import pytest
 
 from pindiag.model import Block, LoaderChosen, LoaderIterated, TargetEnded, TargetFailed, Unmeasured
 
-from .probe_harness import TARGETS, launch, order
+from . import probe_harness
+from .probe_harness import TARGETS, order
 
 pytestmark = pytest.mark.integration
 
 ENDINGS = TARGETS / "endings.py"
 LONG = [order(steps=1000)]
+
+launch = functools.partial(probe_harness.launch, python=sys.executable)
 
 
 def without_tracker(output):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .probe_harness import TARGETS
+from .warm_python import warm_python
 
 pytestmark = pytest.mark.integration
 
@@ -57,24 +57,6 @@ SMALL = {
     "unsafe_copies": ["--samples", "128"],
 }
 
-# Imports torch once, which takes longer than a small sample, and forks a process for each sample it is asked for.
-IMPORTED = """
-import json, os, runpy, sys
-import torch.utils.data
-
-for line in sys.stdin:
-    script, *arguments = json.loads(line)
-    child = os.fork()
-    if not child:
-        sys.path[0] = os.path.dirname(script)
-        sys.argv = [script, *arguments]
-        for number, name in enumerate(("stdin", "stdout", "stderr")):
-            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT), number)
-        runpy.run_path(script, run_name="__main__")
-        break
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
 # Runs a sample beside a pin thread, whose accelerator is pretended, and reads the main thread's intra-op threads.
 THREADS = """
 import ctypes, runpy, sys
@@ -102,23 +84,17 @@ def test_no_sample_is_left_out():
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """A process that has imported torch, and its folder, in which samples run."""
-    folder = tmp_path_factory.mktemp("samples")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", IMPORTED], cwd=folder, **pipes) as process:
-        yield process, folder
-        process.stdin.close()
+def folder(tmp_path_factory):
+    """In which samples run one after the other."""
+    return tmp_path_factory.mktemp("samples")
 
 
 @pytest.mark.parametrize(("name", "small"), SMALL.items())
-def test_a_sample_runs_to_its_end(name, small, imported):
-    process, folder = imported
-    for stream in ("stdin", "stdout", "stderr"):
-        (folder / stream).write_text("")
-    process.stdin.write(json.dumps([str(SAMPLES / f"{name}.py"), "--epochs", "2", *small]) + "\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "0\n", (folder / "stderr").read_text()
+def test_a_sample_runs_to_its_end(name, small, folder):
+    words = [str(SAMPLES / f"{name}.py"), "--epochs", "2", *small]
+    with (folder / "stdout").open("w+") as out, (folder / "stderr").open("w+") as err:
+        child = warm_python().start(words, folder, {1: out.fileno(), 2: err.fileno()})
+        assert child.wait() == 0, (folder / "stderr").read_text()
     epochs = [line.split(":")[0] for line in (folder / "stdout").read_text().splitlines()]
     assert epochs == ["epoch 1", "epoch 2"]
 
