@@ -11,11 +11,11 @@ Open causes rank likewise. One that was tried ranks by what that gave, though it
 not, all that is known is that it lies between nothing and what its own facts account for (of the wait, that part in
 which those are at work whom the cause blames): it ranks by the middle of that on a log scale, the square root. So a
 cause does not come first because nobody has tried it, and where its share of the evidence passes a threshold it comes
-in with as little weight as it had before.
+in with as little weight as it had before. Where those facts account for next to nothing and no trial gained, it stands
+behind the step itself, `compute_bound`.
 
-Where the intervals of the first
-few effects overlap, none of them is shown to be the largest, and the stage that alone is as slow as training goes
-first.
+Where the intervals of the first few effects overlap, none of them is shown to be the largest, and the stage that alone
+is as slow as training goes first.
 """
 
 from __future__ import annotations

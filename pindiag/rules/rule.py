@@ -15,7 +15,8 @@ from pindiag.rules.inputs import Experiment, Facts, Missing
 
 SUSPECT = 1.1
 """A cause whose removal could bring less than this is not suspected without an experiment: the whole of it would
-hardly be told from noise. One that was tried and is not settled stands behind what keeps up."""
+hardly be told from noise. One that was tried and is not settled stands behind what keeps up, and so does an open one
+whose own facts account for less, where no trial gained."""
 
 Options = Mapping[str, float]
 
@@ -134,11 +135,8 @@ class Judged:
     at_limit: bool = False
     effect: float = 1.0
     """What removing the cause gave, or may give, as far as ranks go; 1 where nobody knows."""
-
-    @property
-    def slight(self) -> bool:
-        """Whether removing it could bring next to nothing."""
-        return self.bound is not None and self.bound < SUSPECT
+    slight: bool = False
+    """Whether removing it could bring next to nothing."""
 
 
 def rule(

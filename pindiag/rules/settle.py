@@ -72,15 +72,38 @@ def settle(each: Rule, ruling: Ruling, facts: Facts) -> Judged:
     bound = _room(best, ruling.most) if status == "not_settled" else ruling.most
     found = msgspec.structs.replace(
         finding_of(each, status, explanation=f"{ruling.explanation} {how}".strip()),
-        severity=None if ruling.weightless and status in OPEN else _severity(status, best, bound),
+        severity=None if _weightless(ruling, status, best) else _severity(status, best, bound),
         evidence=evidence,
         counter_evidence=against,
         fixes=fixes(ruling, best, facts) if status in ("confirmed", "suspected") else [],
         experiment=ruling.settled_by.rstrip(",") if status in OPEN else None,
     )
     return Judged(
-        found, each, best if faster else None, bound, ruling.at_limit, _effect(status, best, ruling.own, bound)
+        found,
+        each,
+        best if faster else None,
+        bound,
+        ruling.at_limit,
+        _effect(status, best, ruling.own, bound),
+        slight=_slight(status, best, ruling.own, bound),
     )
+
+
+def _weightless(ruling: Ruling, status: Status, best: Experiment | None) -> bool:
+    """Whether an open cause never comes first: by its own facts, or by a gain that noise would give too."""
+    gained = best is not None and best.effect >= HIGH and not _in_vain(best)
+    return ruling.weightless and status in OPEN and not gained
+
+
+def _slight(status: Status, best: Experiment | None, own: float | None, bound: float | None) -> bool:
+    """Whether removing the cause could bring next to nothing, or nothing speaks for more: neither facts nor a trial."""
+    unshown = status in OPEN and (best is None or _in_vain(best))
+    return _is_small(bound, SUSPECT) or (unshown and _is_small(own, SUSPECT))
+
+
+def _in_vain(tried: Experiment) -> bool:
+    """Whether an experiment leaves open that it gave nothing."""
+    return tried.step.interval is not None and tried.step.interval[0] <= 1
 
 
 def _effect(status: Status, best: Experiment | None, own: float | None, bound: float | None) -> float:

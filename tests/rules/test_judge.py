@@ -203,6 +203,52 @@ def test_what_nothing_but_an_experiment_can_weigh_is_never_the_primary_cause():
     assert rules.primary(findings).cause == "no_difference"
 
 
+MANY_THREADS = {
+    "baseline": "nw2-pin0",
+    "facts_": {
+        "accelerator_present": False,
+        "wait_share": 0.36,
+        "worker_busy_share": 0.7,
+        "worker_fetch_cpu_share": 0.96,
+        "usable_cpus": 2,
+        "worker_threads": 4,
+        "intraop_threads": 2,
+        "run_delay_share": 0.58,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("tried", "first"),
+    [
+        ({"ratio": 15.2, "rounds": 1}, "native_threads_in_workers"),
+        ({"ratio": 1.15, "rounds": 1}, "worker_ipc_bound"),
+        ({"ratio": 15.2, "ci": [0.8, 280.0], "rounds": 2}, "worker_ipc_bound"),
+        (None, "worker_ipc_bound"),
+    ],
+)
+def test_it_may_be_once_the_experiment_gained_and_it_ranks_by_that(tried, first):
+    """As on two cores, where products in workers have as many threads as there are cores."""
+    trials = {"nw0-pin0": {"ratio": 1.98, "rounds": 1}} | ({"nw2-pin0+worker_threads": tried} if tried else {})
+    assert rules.primary(rules.judge(inputs(**MANY_THREADS, trials=trials))).cause == first
+
+
+@pytest.mark.parametrize(
+    ("wait", "trials", "first"),
+    [
+        (0.08, {"nw0-pin0": {"ratio": 1.15, "ci": [0.93, 1.43]}}, "compute_bound"),
+        (0.08, {}, "compute_bound"),
+        (0.08, {"nw0-pin0": {"ratio": 1.15, "ci": [1.02, 1.3]}}, "worker_ipc_bound"),
+        (0.4, {"nw0-pin0": {"ratio": 1.15, "ci": [0.93, 1.43]}}, "worker_ipc_bound"),
+    ],
+)
+def test_what_neither_facts_nor_a_trial_speak_for_stands_behind_the_step(wait, trials, first):
+    facts_ = {"wait_share": wait, "worker_busy_share": 0.09, "worker_fetch_cpu_share": 1.0, "run_delay_share": 0.1}
+    replayed = {"compute_only": {"ratio": 1.22, "ci": [1.04, 1.43]}}
+    findings = rules.judge(inputs(baseline="nw1-pin0", facts_=facts_, trials={**trials, **replayed}))
+    assert rules.primary(findings).cause == first
+
+
 ENCODER_ON_THE_CPU = {
     "baseline": "nw2-pin1-nb0",
     "facts_": {
