@@ -20,6 +20,8 @@ Failure = Literal["worker_died", "pin_thread_died", "shm_full", "open_files", "u
 Purpose = Literal["discover", "scout", "round", "verify"]
 Ablation = Literal["compute_only", "host_batch", "loader_only"]
 Tweak = Literal["intraop_threads", "lazy_sync", "worker_threads", "fewer_intraop_threads", "worker_affinity"]
+OF_WORKERS: tuple[Tweak, ...] = ("worker_threads", "worker_affinity")
+"""Tweaks that change nothing where there are no workers."""
 Severity = Literal["high", "medium", "low"]
 Status = Literal["confirmed", "suspected", "not_settled", "ruled_out", "not_applicable", "error"]
 
@@ -198,6 +200,8 @@ class PatchedSources(Base, frozen=True, kw_only=True):
     """The training loader in the files after the change: lines may have moved."""
     by_hand: dict[str, bool | int | None] = {}
     """What the patch leaves to the user: pindiag sets it in launches with the patch."""
+    lives_on: bool = False
+    """Whether its gain is in the epochs after the first, since workers live on."""
 
 
 class RunSpec(Base, frozen=True, kw_only=True):

@@ -100,7 +100,10 @@ def _patch(directory: RunDirectory, asked: RunSpec) -> PatchedSources:
     found = Journal(directory.records()).chosen
     loader = None if found is None else _moved(found.key, before, after)
     left = {name: fix.changes[name] for name in fix.by_hand if name in Configuration.__struct_fields__}
-    return PatchedSources(summary=fix.summary, before=before, after=after, loader=loader, by_hand=left)
+    lives_on = fix.changes.get("persistent_workers") is True
+    return PatchedSources(
+        summary=fix.summary, before=before, after=after, loader=loader, by_hand=left, lives_on=lives_on
+    )
 
 
 def _moved(key: LoaderKey, before: dict[str, str], after: dict[str, str]) -> LoaderKey:

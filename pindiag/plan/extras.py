@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pindiag.model import BlockLoad, LoaderChosen, Treatment, Tweak
+from pindiag.model import OF_WORKERS, BlockLoad, LoaderChosen, Treatment, Tweak
 from pindiag.plan.known import Known
 from pindiag.plan.prediction import CLEARLY
 from pindiag.plan.threads import Threads
@@ -130,7 +130,7 @@ def _applies(tweak: Tweak | None, made: Treatment, accelerator: str | None) -> b
     """Whether a configuration has what a tweak changes."""
     if tweak == "intraop_threads":
         return has_pin_thread(made.configuration, accelerator)
-    return made.configuration.num_workers > 0 or tweak not in ("worker_threads", "worker_affinity")
+    return made.configuration.num_workers > 0 or tweak not in OF_WORKERS
 
 
 def _on_cpus(known: Known, found: LoaderChosen) -> list[Treatment]:

@@ -27,6 +27,10 @@ class PatchPairs(Verification):
     def _candidate(self) -> str | None:
         return PATCHED_TRIAL
 
+    @property
+    def _saves_later(self) -> bool:
+        return self._known.spec.patch is not None and self._known.spec.patch.lives_on
+
     def _order(self, trial: str, block: BlockOrder) -> LaunchOrder:
         return LaunchOrder(
             purpose="verify",

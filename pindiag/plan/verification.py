@@ -100,6 +100,11 @@ class Verification:
         made = self._known.living_on
         return made is not None and made.id == self._candidate
 
+    @property
+    def _saves_later(self) -> bool:
+        """Whether its gain is in the epochs after the first."""
+        return self._lives_on
+
     def _order(self, trial: str, block: BlockOrder) -> LaunchOrder:
         return LaunchOrder(
             purpose="verify",
@@ -159,7 +164,7 @@ class Verification:
         """Two, or as many short ones as last as long as a block; for workers that live on, four where they fit."""
         shortest_s = max(min(self._epoch_s(trial) for trial in (self._known.baseline, self._candidate or "")), LEAST_S)
         fewest = max(EPOCHS, math.ceil(BLOCK_S / shortest_s))
-        fitting = int((self._share_s - LEAVING_S) / shortest_s) if self._lives_on else 0
+        fitting = int((self._share_s - LEAVING_S) / shortest_s) if self._saves_later else 0
         return max(fewest, min(fitting, EPOCHS_LIVED))
 
     def _launch_s(self, trial: str, *, whole: bool | None = None) -> float:

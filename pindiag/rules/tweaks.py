@@ -6,7 +6,7 @@ import typing
 from collections.abc import Mapping
 
 from pindiag import figures
-from pindiag.model import Fix, Tweak
+from pindiag.model import OF_WORKERS, Configuration, Fix, Tweak
 from pindiag.rules import differences
 from pindiag.rules.inputs import Experiment, Facts, Gain, Missing
 
@@ -53,6 +53,11 @@ def place(tweak: Tweak, facts: Facts) -> str | None:
     except Missing:
         return None
     return found if found.rpartition(":")[2].isdigit() else None
+
+
+def applies(tweak: Tweak, made: Configuration) -> bool:
+    """Whether a configuration has what it changes."""
+    return made.num_workers > 0 or tweak not in OF_WORKERS
 
 
 def combined(tweak: Tweak, facts: Facts) -> Experiment | None:

@@ -151,7 +151,8 @@ def _together(said: Sequence[Fix], facts: Facts) -> list[str]:
         for place, (who, verb, gain) in enumerate(left)
     )
     ran = both or (ahead and ahead.configuration == over.configuration)
-    sentence = "; ".join(part for part in (told, "" if ran else "both together were not tried") if part)
+    apart = "" if ran or not tweaks.applies(tweak, over.configuration) else "both together were not tried"
+    sentence = "; ".join(part for part in (told, apart) if part)
     return [f"{_capital(sentence)}."] if sentence else []
 
 

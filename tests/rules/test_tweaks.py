@@ -84,6 +84,13 @@ def test_the_configuration_is_told_after_it_although_no_rule_explains_either():
     assert said.lead.endswith("`num_workers=0` alone brings 1.30 ×; both together were not tried.")
 
 
+def test_what_concerns_workers_is_not_missed_beside_none():
+    tweak = f"{OWN}+worker_threads"
+    trials = {tweak: TRIALS[TWEAK], "nw0-pin0": TRIALS["nw0-pin0"]}
+    said = told(crowded(facts_={**QUEUEING, "worker_threads": 8}, trials=trials, tweak=tweak))
+    assert said.lead.endswith("`num_workers=0` alone brings 1.30 ×.")
+
+
 def test_a_gain_comes_before_a_pin_that_does_nothing():
     own = "nw4-pin1"
     tweak = f"{own}+fewer_intraop_threads"

@@ -6,6 +6,7 @@ import pytest
 from pindiag.analysis.patched import patch_verification
 from pindiag.model import PatchedSources, RunEnded
 from pindiag.plan.patched import LAUNCHES, next_pair
+from pindiag.plan.verification import EPOCHS_LIVED
 
 PATCH = PatchedSources(summary="Set num_workers=0.", before={"/t.py": "a"}, after={"/t.py": "b"}, loader=None)
 
@@ -47,6 +48,13 @@ def test_pairs_alternate_over_whole_epochs_until_the_interval_is_narrow(measured
     assert told.launches == list(range(2, 10))
     halves = zip(told.patched_samples_per_second, told.original_samples_per_second, strict=True)
     assert all(after / before == pytest.approx(1.5, rel=0.1) for after, before in halves)
+
+
+def test_a_patch_by_which_workers_live_on_is_measured_over_more_epochs(script, spec):
+    fake = script(rate=lambda _: 80000.0)
+    patch = msgspec.structs.replace(PATCH, lives_on=True)
+    fake.run(next_pair(spec(patch=patch), fake.records))
+    assert next_pair(spec(patch=patch), fake.records).blocks[0].epochs == EPOCHS_LIVED
 
 
 def test_what_the_patch_leaves_to_the_user_is_set_by_the_probe(script, spec):
