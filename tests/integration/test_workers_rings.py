@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ import pytest
 import pindiag.probe
 from pindiag.model import ContextsSeen, WorkerBatch
 from pindiag.store import read_journal, read_ring
+
+from .warm_python import warm_python
 
 pytestmark = pytest.mark.integration
 
@@ -89,10 +92,9 @@ class Child:
         self.prepare = PREPARE.format(probe=str(probe), targets=str(TARGETS), rings=str(self.rings))
 
     def start(self, statements: str) -> subprocess.Popen[str]:
-        body = "".join(f"    {line}\n" for line in statements.strip().splitlines())
-        (self.folder / "train.py").write_text(self.prepare + body)
+        """In an interpreter of its own."""
         return subprocess.Popen(
-            [sys.executable, "train.py"],
+            [sys.executable, self._script(statements)],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -100,10 +102,16 @@ class Child:
         )
 
     def __call__(self, statements: str) -> str:
-        child = self.start(statements)
-        out, err = child.communicate(timeout=60)
-        assert child.returncode == 0, err
-        return out
+        out, err = self.folder / "out", self.folder / "err"
+        with out.open("w") as said, err.open("w") as warned:
+            child = warm_python().start([self._script(statements)], self.folder, {1: said.fileno(), 2: warned.fileno()})
+            assert child.wait() == 0, err.read_text()
+        return out.read_text()
+
+    def _script(self, statements: str) -> str:
+        script = self.folder / "train.py"
+        script.write_text(self.prepare + textwrap.indent(statements.strip() + "\n", "    "))
+        return str(script)
 
     def batches(self) -> list[WorkerBatch]:
         return [batch for path in sorted(self.rings.glob("*.ring")) for batch in read_ring(path)]

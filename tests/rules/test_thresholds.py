@@ -14,8 +14,8 @@ import pytest
 from recordings import recordings
 
 from pindiag import rules
-from pindiag.api import outcome
 from pindiag.rules import ceilings, engine, rule, settle, supply
+from tests.recorded_runs import inputs_of, label
 
 MOVED = (0.8, 1.2)
 OPTIONS = [(each, name) for each in rules.catalogue() for name in each.options]
@@ -51,9 +51,9 @@ def answer(inputs, catalogue):
     return first.cause, first.status, {each.cause for each in findings if each.status == "confirmed"}
 
 
-@pytest.mark.parametrize("recording", recordings(), ids=lambda each: f"{each.archive.parent.name}-{each.name}")
-def test_no_answer_hangs_on_a_threshold(recording, tmp_path):
-    inputs = outcome.inputs_of(recording.unpack(tmp_path))
+@pytest.mark.parametrize("recording", recordings(), ids=label)
+def test_no_answer_hangs_on_a_threshold(recording):
+    inputs = inputs_of(recording)
     said = answer(inputs, rules.catalogue())
     found = {
         f"{option[0].name}.{option[1]} x {factor}": answer(inputs, moved(option, factor))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import synthetic_run
+from recordings import Recording, recordings
 
 from pindiag import api
 from pindiag.model import Report
 from pindiag.store import RunDirectory
+from tests.recorded_runs import report_of, run_of
 
 from . import recompute
 from .recompute import Recomputed, read_lines
 
-DATA = Path(__file__).parents[1] / "data" / "h200"
-RECORDED = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))
+RECORDED = [each for each in recordings() if each.archive.parent.name == "h200"]
 CHECKS = (
     recompute.assert_throughput,
     recompute.assert_ratios,
@@ -31,19 +30,23 @@ CHECKS = (
 WRITTEN = {"live": synthetic_run.write_live_run, "fresh": synthetic_run.write_run}
 
 
-@pytest.fixture(scope="module", params=[*WRITTEN, *RECORDED])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    folder = tmp_path_factory.mktemp(request.param)
-    if request.param in WRITTEN:
-        return WRITTEN[request.param](folder / "run", configurations=6, rounds=4, pairs=4, trace_kernels=3)
-    with tarfile.open(DATA / f"{request.param}.tar.xz") as archive:
-        archive.extractall(folder)
-    return RunDirectory.open(folder / request.param)
+@pytest.fixture(scope="module", params=[*WRITTEN, *RECORDED], ids=[*WRITTEN, *(each.name for each in RECORDED)])
+def source(request: pytest.FixtureRequest) -> str | Recording:
+    """A synthetic run, by its kind, or a recording."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def report(run: RunDirectory) -> Report:
-    return api.assemble(run)[0]
+def run(source: str | Recording, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    if isinstance(source, Recording):
+        return run_of(source)
+    write = WRITTEN[source]
+    return write(tmp_path_factory.mktemp(source) / "run", configurations=6, rounds=4, pairs=4, trace_kernels=3)
+
+
+@pytest.fixture(scope="module")
+def report(source: str | Recording, run: RunDirectory) -> Report:
+    return report_of(source) if isinstance(source, Recording) else api.assemble(run)[0]
 
 
 @pytest.fixture(scope="module")

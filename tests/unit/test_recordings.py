@@ -5,31 +5,32 @@ tests/data/h200/README.md says when and how each was recorded.
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 import pytest
+from recordings import Recording, recordings
 
-from pindiag import api
 from pindiag.model import Block, Report, Window
 from pindiag.report import redact_report
 from pindiag.store import RunDirectory
+from tests.recorded_runs import report_of, run_of
 from tests.toml import read_toml
 
-DATA = Path(__file__).parents[1] / "data" / "h200"
 LARGE_BYTES = 10_000_000
-RECORDED = sorted(path.name.removesuffix(".tar.xz") for path in DATA.glob("*.tar.xz"))
+RECORDED = {each.name: each for each in recordings() if each.archive.parent.name == "h200"}
 
 
 @pytest.fixture(scope="module", params=RECORDED)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    folder = tmp_path_factory.mktemp(request.param)
-    with tarfile.open(DATA / f"{request.param}.tar.xz") as archive:
-        archive.extractall(folder)
-    return RunDirectory.open(folder / request.param)
+def recording(request: pytest.FixtureRequest) -> Recording:
+    return RECORDED[request.param]
+
+
+@pytest.fixture(scope="module")
+def run(recording: Recording) -> RunDirectory:
+    return run_of(recording)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +39,8 @@ def recorded(run: RunDirectory) -> Report:
 
 
 @pytest.fixture(scope="module")
-def made(run: RunDirectory) -> Report:
-    return api.assemble(run)[0]
+def made(recording: Recording) -> Report:
+    return report_of(recording)
 
 
 def test_something_is_recorded() -> None:
@@ -131,7 +132,7 @@ def test_the_truth_of_the_sample_holds(made: Report, run: RunDirectory) -> None:
     assert not [f.cause for f in made.findings if f.status == "confirmed" and f.cause in excluded]
 
 
-@pytest.mark.parametrize("run", ["live_encoder_on_cpu"], indirect=True)
+@pytest.mark.parametrize("recording", ["live_encoder_on_cpu"], indirect=True)
 def test_the_lost_threads_were_found_by_experiment(made: Report) -> None:
     (finding,) = [f for f in made.findings if f.cause == "intraop_threads_lost"]
     assert finding.status == "confirmed"
@@ -144,7 +145,7 @@ def test_the_lost_threads_were_found_by_experiment(made: Report) -> None:
     assert tweak.ci95[0] > 1.9
 
 
-@pytest.mark.parametrize("run", ["live_article_floats"], indirect=True)
+@pytest.mark.parametrize("recording", ["live_article_floats"], indirect=True)
 def test_live_and_fresh_side_by_side(made: Report) -> None:
     verified = made.verification
     assert verified is not None
@@ -160,7 +161,7 @@ def test_live_and_fresh_side_by_side(made: Report) -> None:
     assert made.recommendation.versus_baseline.ratio == verified.ratio
 
 
-@pytest.mark.parametrize("run", ["search_article_floats"], indirect=True)
+@pytest.mark.parametrize("recording", ["search_article_floats"], indirect=True)
 def test_a_search_ran_few_configurations_and_its_choice_was_verified_over_whole_epochs(made: Report) -> None:
     configurations = [trial for trial in made.trials if trial.kind == "configuration"]
     assert sum(trial.status == "measured" for trial in configurations) <= 6

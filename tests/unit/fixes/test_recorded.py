@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import fixes as benchmark
 import pytest
-from recordings import recordings
+from recordings import Recording, recordings
 
-from pindiag import api
 from pindiag.api import outcome
 from pindiag.fixes import Places, relative
 from pindiag.fixes.carried_out import by_file, carried_out, moved
 from pindiag.model import Fix, Report
 from pindiag.store import RunDirectory
+from tests.recorded_runs import label, report_of, run_of
 
 
 def proposed(report: Report) -> Iterator[tuple[str, Fix]]:
@@ -24,10 +24,8 @@ def proposed(report: Report) -> Iterator[tuple[str, Fix]]:
         yield "recommended", report.recommendation.fix
 
 
-def places_of(run: RunDirectory) -> Places:
-    spec, records = run.read_spec(), run.records()
-    analysis = outcome._analysed(run, spec, records)
-    return outcome._fixes(analysis, records, outcome.read_sources(run), outcome.root(spec))
+def places_of(run: RunDirectory, report: Report) -> Places:
+    return outcome._fixes(report, run.records(), outcome.read_sources(run), outcome.root(run.read_spec()))
 
 
 def changed(places: Places, patch: str) -> dict[str, str]:
@@ -51,13 +49,10 @@ def after(places: Places, texts: dict[str, str]) -> Places:
     )
 
 
-@pytest.fixture(scope="module", params=recordings(), ids=lambda each: f"{each.archive.parent.name}-{each.name}")
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    return request.param.unpack(tmp_path_factory.mktemp("recorded"))
-
-
-def test_patches_of_a_recording_hold(run: RunDirectory) -> None:
-    report, places = api.assemble(run)[0], places_of(run)
+@pytest.mark.parametrize("recording", recordings(), ids=label)
+def test_patches_of_a_recording_hold(recording: Recording) -> None:
+    report = report_of(recording)
+    places = places_of(run_of(recording), report)
     shown = list(proposed(report))
     for cause, fix in shown:
         texts = changed(places, fix.patch or "")
