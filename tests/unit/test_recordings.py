@@ -182,7 +182,7 @@ def facts_of_the_baseline(made: Report) -> dict[str, Any]:
     return {fact.name: fact for fact in made.facts if fact.trial == made.baseline}
 
 
-@pytest.mark.parametrize("run", ["live_item_every_step"], indirect=True)
+@pytest.mark.parametrize("recording", ["live_item_every_step"], indirect=True)
 def test_values_read_in_each_step_are_named_with_their_line(made: Report) -> None:
     facts = facts_of_the_baseline(made)
     assert facts["syncs_per_step"].value == 2
@@ -217,14 +217,14 @@ def test_starvation_on_the_gpus_own_clock(made: Report, starved: Any) -> None:
     assert facts["gpu_starved_ms"].value <= facts["wait_ms"].value * 1.05
 
 
-@pytest.mark.parametrize("run", ["live_article_floats"], indirect=True)
+@pytest.mark.parametrize("recording", ["live_article_floats"], indirect=True)
 def test_pageable_copies_of_the_journal(made: Report) -> None:
     facts = facts_of_the_baseline(made)
     assert 4 < facts["transfer_gb_per_s"].value < 7
     assert (facts["transfer_pinned_share"].value, facts["transfer_non_blocking_share"].value) == (0, 0)
 
 
-@pytest.mark.parametrize("run", ["article_floats"], indirect=True)
+@pytest.mark.parametrize("recording", ["article_floats"], indirect=True)
 def test_pinned_copies_of_the_window(made: Report) -> None:
     pinned = [t.gpu.copy_gb_per_s for t in made.trials if t.gpu and t.configuration.pin_memory and t.gpu.copy_gb_per_s]
     assert pinned
