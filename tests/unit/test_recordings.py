@@ -190,9 +190,9 @@ def test_values_read_in_each_step_are_named_with_their_line(made: Report) -> Non
 
 
 @pytest.mark.parametrize(
-    ("run", "busy", "cause"),
+    ("recording", "busy", "cause"),
     [("live_many_small_layers", (0.0, 0.2), "launch_bound"), ("live_healthy_compute", (0.9, 1.0), "compute_bound")],
-    indirect=["run"],
+    indirect=["recording"],
 )
 def test_a_launch_bound_script_is_told_from_a_device_bound_one(made: Report, busy: Any, cause: str) -> None:
     facts = facts_of_the_baseline(made)
@@ -201,14 +201,14 @@ def test_a_launch_bound_script_is_told_from_a_device_bound_one(made: Report, bus
 
 
 @pytest.mark.parametrize(
-    ("run", "starved"),
+    ("recording", "starved"),
     [
         ("live_augment_resnet", (0.8, 1.0)),
         ("live_many_small_layers", (0.05, 0.2)),
         ("live_item_every_step", (0.0, 0.02)),
         ("live_healthy_compute", (0.0, 0.001)),
     ],
-    indirect=["run"],
+    indirect=["recording"],
 )
 def test_starvation_on_the_gpus_own_clock(made: Report, starved: Any) -> None:
     """A loader that cannot keep up starves it, a step that fills it does not."""
