@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from pindiag.gate import unsafe
 from pindiag.journal import Journal, Launch
@@ -33,7 +35,26 @@ DRIFT_IN_ALL = 1.5
 
 BY_CHANCE = 0.01
 
+Answer = TypeVar("Answer")
 
+
+def once(question: Callable[[Journal], Answer]) -> Callable[[Journal], Answer]:
+    """Answer a question about a journal one time; nobody changes the answer.
+
+    Plan asks the same for every candidate, while the records of a journal stay what they are.
+    """
+    answers: WeakKeyDictionary[Journal, Answer] = WeakKeyDictionary()
+
+    @wraps(question)
+    def answered(journal: Journal) -> Answer:
+        if journal not in answers:
+            answers[journal] = question(journal)
+        return answers[journal]
+
+    return answered
+
+
+@once
 def race_rates(journal: Journal) -> list[Rate]:
     """Throughput of all blocks of the rounds.
 
@@ -46,6 +67,7 @@ def race_rates(journal: Journal) -> list[Rate]:
     return [rate for rate in live if rate.trial not in settled] + fresh
 
 
+@once
 def standings(journal: Journal) -> dict[str, Mean]:
     """Ratio to the baseline of every configuration that competes, paired within rounds; p corrected over all of them.
 
@@ -55,6 +77,7 @@ def standings(journal: Journal) -> dict[str, Mean]:
     return _compared(journal, race_rates(journal), names)
 
 
+@once
 def beside(journal: Journal) -> dict[str, Mean]:
     """Ratio to the baseline of every ablation, tweak and other batch size, paired within rounds.
 
@@ -80,6 +103,7 @@ def live_ratio(journal: Journal, trial: str) -> Mean | None:
     return geometric_mean(ratios) if ratios else None
 
 
+@once
 def drifts(journal: Journal) -> bool:
     """Whether the baseline's live blocks change over a launch by more than chance and noise.
 
@@ -98,6 +122,7 @@ def _drifts(journal: Journal, launch: Launch) -> bool:
     return slope.p < BY_CHANCE and abs(slope.total) > most
 
 
+@once
 def floor(journal: Journal) -> tuple[float | None, int]:
     """The noise floor as a ratio, and how many rounds it rests on."""
     return (None, 0) if journal.baseline_id is None else noise_floor(race_rates(journal), journal.baseline_id)
@@ -108,6 +133,7 @@ def beyond_noise(ratio: Mean, noise: float | None) -> bool:
     return ratio.ci95 is not None and ratio.ci95[0] > 1 and ratio.value > (noise or 1)
 
 
+@once
 def near_best(journal: Journal) -> dict[str, float]:
     """Gains within 2 % of the best, of configurations that are faster by more than the noise and not known as unsafe.
 
@@ -125,6 +151,7 @@ def near_best(journal: Journal) -> dict[str, float]:
     return {trial: gain for trial, gain in gains.items() if gain * AS_GOOD_AS_THE_BEST >= best}
 
 
+@once
 def chosen(journal: Journal) -> str | None:
     """The cheapest configuration within 2 % of the best; the baseline where no gain is beyond the noise.
 
@@ -136,6 +163,7 @@ def chosen(journal: Journal) -> str | None:
     return cheapest({trial: measured_cost(journal, trial, gain) for trial, gain in near.items()}) or journal.baseline_id
 
 
+@once
 def leader(journal: Journal) -> str | None:
     """What comes first, and is verified: the chosen configuration, or a tweak that gains clearly more.
 

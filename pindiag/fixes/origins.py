@@ -20,6 +20,10 @@ NAME, FIELD = "a name", "a field"
 SHARED = "where other code may read it too"
 
 
+Origin = Callable[[cst.BaseExpression, Value], str]
+"""Says where a value comes from and what to do there, as a reason why it is not edited."""
+
+
 class _Option(NamedTuple):
     """An option of the script's command line."""
 
@@ -31,8 +35,8 @@ class _Option(NamedTuple):
     """It takes no value."""
 
 
-def whence(module: MetadataWrapper, path: str) -> Callable[[cst.BaseExpression, Value], str]:
-    """What says where a value of a file comes from and what to do there, as a reason why it is not edited.
+def whence(module: MetadataWrapper, path: str) -> Origin:
+    """What says it of the values of a file.
 
     Args:
         module: the file.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -17,7 +18,7 @@ from pindiag.fixes.callee import TORCH, Callee
 from pindiag.fixes.carried_out import lines_of
 from pindiag.fixes.inserted import KEEP_THREADS, before, statement_of
 from pindiag.fixes.loader_call import CallEditor
-from pindiag.fixes.origins import whence
+from pindiag.fixes.origins import Origin, whence
 from pindiag.fixes.threads import with_threads
 from pindiag.fixes.transfer_call import is_transfer, set_non_blocking
 
@@ -79,20 +80,17 @@ def patch(
     fewer = (changes or {}).get(FEWER_THREADS)
     changes = {name: value for name, value in (changes or {}).items() if name not in (THREADS, FEWER_THREADS)}
     try:
-        wrapper = MetadataWrapper(cst.parse_module(source))
+        wrapper, facts, origin = _read(source, path)
     except (cst.ParserSyntaxError, RecursionError):
         return Patch(path, source, source, dict.fromkeys(asked, "the file could not be parsed"))
-    facts = _Survey()
-    wrapper.visit(facts)
     if changes.get("pin_memory") == GUARD and not facts.binds_torch:
         changes = {**changes, "pin_memory": False}
     own, refused = callee.translated(changes)
     loader, line = (callee.find(facts.calls, loader_line) if own or keep_threads else None) or (None, None)
     if loader is None:
         refused |= dict.fromkeys([*own, *([THREADS] if keep_threads else [])], callee.missing(loader_line))
-    editor = _Editor(
-        facts, CallEditor(callee, own, facts.literals, whence(wrapper, path)), loader, transfer_lines, non_blocking
-    )
+    call_editor = CallEditor(callee, own, facts.literals, origin)
+    editor = _Editor(facts, call_editor, loader, transfer_lines, non_blocking)
     if keep_threads and loader is not None:
         editor.insert_before(facts, loader, wrapper.resolve(ParentNodeProvider))
     after = wrapper.visit(editor).code
@@ -101,6 +99,19 @@ def patch(
         after, reason = with_threads(after, fewer)
         refused |= {FEWER_THREADS: reason} if reason else {}
     return Patch(path, source, after, refused, line)
+
+
+@lru_cache(maxsize=4)
+def _read(source: str, path: str) -> tuple[MetadataWrapper, _Survey, Origin]:
+    """All that is known of a file before it is edited; a report asks for several patches of the same one.
+
+    Raises:
+        ParserSyntaxError, RecursionError: it could not be parsed.
+    """
+    wrapper = MetadataWrapper(cst.parse_module(source))
+    facts = _Survey()
+    wrapper.visit(facts)
+    return wrapper, facts, whence(wrapper, path)
 
 
 def unified_diff(path: str, before: str, after: str) -> str:
