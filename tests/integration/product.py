@@ -139,7 +139,7 @@ class Product:
             time.sleep(0.05)
         assert not left, [(process.pid, process.cmdline()) for process in left]
 
-    def wait_for(self, text: str, limit_s: float = 60, name: str = "out") -> None:
+    def wait_for(self, text: str, limit_s: float = LONG_S, name: str = "out") -> None:
         """Wait until a journal of the run holds a text."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:

@@ -33,11 +33,6 @@ def mounted(folder: Path, size: str, *, left: Path, after: str = ":") -> list[st
     ]
 
 
-def limited(blocks: int) -> list[str]:
-    """Words before a command that let no file of its processes grow beyond so many blocks of 512 bytes."""
-    return ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh"]
-
-
 def _unshare() -> list[str]:
     return ["unshare", "--mount", *([] if os.getuid() == 0 else ["--map-root-user"])]
 

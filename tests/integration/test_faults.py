@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pindiag.model import LoaderIterated, Report, Sample, TreatmentRefused, Trial
@@ -256,13 +257,14 @@ def test_schedule_past_its_end(product: Product) -> None:
 def test_files_that_may_not_grow(product: Product) -> None:
     """The report does not fit; what was measured is there when it does."""
     train(product.folder / "train.py")
-    product.before = small_disks.limited(128)
-    done = product("run", "train.py", *SHORT, "--grid", "num_workers=0", "--budget", "2s", "--rounds", "1")
+    child = product.start("run", "train.py", *SHORT, "--grid", "num_workers=0", "--budget", "2s", "--rounds", "1")
+    product.wait_for('"type":"block"')
+    psutil.Process(child.pid).rlimit(psutil.RLIMIT_FSIZE, (64 << 10, 64 << 10))
+    done = product.end(child)
     assert done.returncode == 4, done.stderr
     said = done.stderr.strip().splitlines()[-1]
     assert said.startswith("pindiag: A file in ") and "limit on the size of files (`ulimit -f`); what was" in said
     assert not list((product.folder / "out").glob(".*.html.*"))
-    product.before = []
     assert product("report", "out").returncode == 0
     assert product.report().target.status in ("interrupted", "ok")  # ok: only the report itself found no room
     check_nothing_left(product)

@@ -17,6 +17,7 @@ from pindiag.model import Block
 from pindiag.store import RunDirectory
 
 from .launches import MARK, alive, wait_until_gone
+from .product import LONG_S
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +33,7 @@ def start(folder: Path, behaviour: str, mark: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for(folder: Path, text: str) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + LONG_S
     while time.monotonic() < end:
         if any(text in path.read_text() for path in (folder / "out" / "journal").glob("*.jsonl")):
             return
